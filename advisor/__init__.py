@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from advisor.advice import Advisor
     from advisor.advice.document import Advice
-    from advisor.advice.pipeline import Advisor
     from advisor.api import (
         CommandCheck,
         LogAnswer,
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     )
     from advisor.errors import AdvisorError, Problems, UserError
     from advisor.files import __version__
-    from advisor.knowledge.load import load_knowledge
-    from advisor.rules.language.load import load_rules
+    from advisor.knowledge import load_knowledge
+    from advisor.rules.language import load_rules
     from advisor.scenario.settings import Request
 
 __all__ = [
@@ -53,14 +53,14 @@ __all__ = [
 ]
 _ELSEWHERE = {
     "Advice": "advice.document",
-    "Advisor": "advice.pipeline",
+    "Advisor": "advice",
     "AdvisorError": "errors",
     "Problems": "errors",
     "Request": "scenario.settings",
     "UserError": "errors",
     "__version__": "files",
-    "load_knowledge": "knowledge.load",
-    "load_rules": "rules.language.load",
+    "load_knowledge": "knowledge",
+    "load_rules": "rules.language",
 }
 """Where a public name is defined that is not the API's own."""
 

@@ -32,9 +32,9 @@ class CompiledData(BuildHookInterface[Any]):
         folder = Path(self._scratch.name)
         os.environ["ADVISOR_CACHE_DIR"] = str(folder)
         sys.path.insert(0, self.root)
-        from advisor.advice.pipeline import Advisor  # noqa: PLC0415  needs the path above
+        from advisor.advice import Advisor  # noqa: PLC0415  needs the path above
         from advisor.files import data_dir, read_tree  # noqa: PLC0415
-        from advisor.models.resolution import stored_shapes  # noqa: PLC0415
+        from advisor.models import stored_shapes  # noqa: PLC0415
         from advisor.report.templates import templates_for  # noqa: PLC0415
 
         advisor = Advisor.load(engine="reference")

@@ -21,7 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.bulk.batch.worker import collect_rarely
 from advisor.errors import UserError
 from advisor.report.assembly import document

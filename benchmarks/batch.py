@@ -26,13 +26,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.bulk.batch.file_names import Namer
 from advisor.bulk.batch.plan import shard_count
 from advisor.bulk.batch.product import Product, load_plan
 from advisor.bulk.batch.shard import Making, make_shard
+from advisor.report import render_json
 from advisor.report.assembly import document
-from advisor.report.formats import render_json
 from advisor.report.pages import render_html, render_markdown
 from advisor.scenario.settings import request_from
 

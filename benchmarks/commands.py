@@ -23,14 +23,13 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.errors import RequestError, UserError
 from advisor.knowledge.types import Knowledge
 from advisor.reading.command_lines import Item, Pasted, read_command
 from advisor.runtimes.commands import commands_for
-from advisor.scenario import support
+from advisor.scenario import Scenario, support
 from advisor.scenario.capability import DTYPES, refusal
-from advisor.scenario.scenario import Scenario
 from advisor.scenario.settings import request_from
 
 _SOMETIMES = 0.25

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 
 from advisor.knowledge.vocabulary import FactValue
-from advisor.rules.conditions import Test, When
+from advisor.rules import Test, When
 from advisor.rules.engine.base import Engine, OptionFacts, ReferenceEngine
 from advisor.rules.engine.compiler import CompiledRules, compile_rules
 from advisor.rules.engine.durable import DurableEngine, available

@@ -22,13 +22,13 @@ import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.advice.preparation import prepare
 from advisor.cli.init import write_starter
 from advisor.errors import UserError
 from advisor.files import data_dir
+from advisor.report import FORMATS, Page
 from advisor.report.assembly import document
-from advisor.report.formats import FORMATS, Page
 from advisor.report.templates import forget_templates
 from advisor.scenario.settings import request_from
 from advisor.workbench.house import LENGTHS, House, check_house

@@ -19,7 +19,7 @@ from typer.main import get_command
 
 import advisor
 from advisor import files, yamlfile
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.cli import app
 from advisor.errors import UserError
 from advisor.files import data_dir

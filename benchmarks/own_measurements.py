@@ -31,12 +31,12 @@ from advisor.calibration.user.benchmark import (
 from advisor.calibration.user.effect import modelled
 from advisor.calibration.user.physics import FAR
 from advisor.errors import UserError
-from advisor.estimator.memory import estimate_memory
+from advisor.estimator import estimate_memory
 from advisor.estimator.speed import estimate_speed, rate_of
 from advisor.estimator.speed_rates import speeds_of
 from advisor.knowledge import load_knowledge, names
 from advisor.knowledge.types import Knowledge
-from advisor.reading.cards import find_gpu
+from advisor.reading import find_gpu
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
 

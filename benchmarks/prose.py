@@ -17,11 +17,11 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
+from advisor.advice import Advisor
 from advisor.advice.conclusions import Conclusions
-from advisor.advice.pipeline import Advisor
 from advisor.errors import UserError
+from advisor.report import render_json
 from advisor.report.assembly import document, document_and_views
-from advisor.report.formats import render_json
 from advisor.report.pages import render_markdown
 from advisor.report.prose import Length, report
 from advisor.report.sentence_check import contradictions

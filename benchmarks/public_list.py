@@ -21,7 +21,7 @@ from advisor.errors import UserError
 from advisor.files import data_dir
 from advisor.knowledge import load_knowledge
 from advisor.models.stored_tensors import Model
-from advisor.reading.public_experts import is_mixture, read_by_widths
+from advisor.reading.public_config import is_mixture, read_by_widths
 from advisor.reading.public_import import import_list
 from advisor.reading.public_list import FILE, PublicModel, every
 from advisor.reading.public_made import SAME_WITHIN, stored_masks

@@ -34,8 +34,8 @@ from msgspec.structs import replace
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from advisor.advice import Advisor
 from advisor.advice.conclusions import Conclusions
-from advisor.advice.pipeline import Advisor
 from advisor.advice.preparation import prepare
 from advisor.errors import UserError
 from tests.remedies.promises import broken, changes_that_differ, drawn, most_layers_differ, stated

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlencode
 
-from advisor.knowledge.load import load_knowledge
+from advisor.knowledge import load_knowledge
 from advisor.service.openapi import document
 from tests.service.contract import draw, problems_of
 

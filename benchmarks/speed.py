@@ -11,7 +11,7 @@ import time
 
 from msgspec.structs import replace
 
-from advisor.estimator.memory import estimate_memory
+from advisor.estimator import estimate_memory
 from advisor.estimator.speed import estimate_speed
 from advisor.knowledge import load_knowledge
 from advisor.scenario.resolve import resolve

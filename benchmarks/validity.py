@@ -20,8 +20,8 @@ from io import BytesIO
 from itertools import islice
 from pathlib import Path
 
-from advisor.advice.pipeline import Advisor
-from advisor.advice.validator import wrong_figures
+from advisor.advice import Advisor
+from advisor.advice.document import wrong_figures
 from advisor.bulk.estimates.figures import estimate_row, written
 from advisor.bulk.estimates.rows import read_rows
 from advisor.knowledge.types import Knowledge

@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeVar
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.cli.init import write_starter
 from advisor.files import data_dir
 from advisor.workbench.cases import CaseResult, Runner

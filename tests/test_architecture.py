@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from importlinter.cli import lint_imports
 
-from advisor.remedies.registry import actions
+from advisor.remedies import actions
 
 PACKAGE = Path(__file__).resolve().parent.parent / "advisor"
 

@@ -9,15 +9,14 @@ from functools import lru_cache
 import pytest
 from msgspec.structs import replace
 
+from advisor.advice import Advisor
 from advisor.advice.conclusions import Conclusions
-from advisor.advice.pipeline import Advisor
 from advisor.errors import UserError
+from advisor.estimator import estimate_memory, free_bytes
 from advisor.estimator.limits import MOST_CARDS, can_double
-from advisor.estimator.memory import estimate_memory, free_bytes
 from advisor.remedies.formats import worth_having
 from advisor.runtimes import runtime_of
-from advisor.scenario import support
-from advisor.scenario.scenario import Scenario, with_batch
+from advisor.scenario import Scenario, support, with_batch
 from advisor.scenario.settings import Request
 from advisor.units import GIB
 

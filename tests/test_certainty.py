@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from advisor.advice import Advisor
 from advisor.advice.document import Advice
-from advisor.advice.pipeline import Advisor
 from advisor.errors import UserError
-from advisor.estimator.memory import estimate_memory
+from advisor.estimator import estimate_memory
 from advisor.report.assembly import document
 from advisor.report.sentence_check import contradictions
 from advisor.scenario.figures import certainty_of

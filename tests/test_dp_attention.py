@@ -6,14 +6,14 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.errors import UserError
-from advisor.estimator.memory import estimate_memory
+from advisor.estimator import estimate_memory
 from advisor.estimator.speed import estimate_speed
 from advisor.estimator.weights import weights_of
-from advisor.knowledge.load import load_knowledge
+from advisor.knowledge import load_knowledge
 from advisor.reading.pasted_request import asked_by, read_pasted
 from advisor.runtimes.commands import command_for
+from advisor.scenario import with_batch
 from advisor.scenario.resolve import resolve
-from advisor.scenario.scenario import with_batch
 from advisor.scenario.settings import Request
 
 SERVERS = ("vLLM", "SGLang", "TensorRT-LLM")

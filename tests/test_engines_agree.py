@@ -7,10 +7,10 @@ from functools import lru_cache
 import pytest
 from msgspec.structs import replace
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.errors import UserError
+from advisor.report import render_json
 from advisor.report.assembly import document
-from advisor.report.formats import render_json
 from advisor.rules.engine.durable import available
 from advisor.scenario.settings import Request
 from tests.test_options import drawn

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.errors import UserError
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge

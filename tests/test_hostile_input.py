@@ -20,7 +20,7 @@ from advisor.knowledge.file_records import unfold
 from advisor.knowledge.names import find_model
 from advisor.knowledge.types import Knowledge
 from advisor.knowledge.vocabulary import load_vocabulary
-from advisor.reading.cards import find_cards
+from advisor.reading import find_cards
 from advisor.units import UnitError, parse_quantity, parse_size_as_sold
 
 HUGE = ["9" * digits for digits in (310, 400, 5_000)]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.scenario.settings import Request
 from tests.cli.running import advise
 from tests.estimate.test_stored_weights import QUANTISED, written

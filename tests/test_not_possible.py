@@ -7,11 +7,11 @@ from functools import lru_cache
 import pytest
 from msgspec.structs import replace
 
+from advisor.advice import Advisor
 from advisor.advice.conclusions import BarredOption, Conclusions
-from advisor.advice.pipeline import Advisor
 from advisor.remedies.option import Expected
+from advisor.report import render_text
 from advisor.report.assembly import document
-from advisor.report.formats import render_text
 from advisor.scenario.settings import Request
 from tests.cli.running import run
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import pytest
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.errors import UserError
 from advisor.scenario.resolve import apply_change
 from advisor.scenario.settings import Request

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.cli.schema import DOCUMENTS
+from advisor.cli.completion import DOCUMENTS
 from advisor.files import DISTRIBUTION, __version__, with_extra
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -6,10 +6,10 @@ from functools import lru_cache
 
 import pytest
 
+from advisor.advice import Advisor
 from advisor.advice.conclusions import Conclusions
-from advisor.advice.pipeline import Advisor
+from advisor.report import render_text
 from advisor.report.assembly import document
-from advisor.report.formats import render_text
 from advisor.scenario.settings import Request
 
 SCENARIOS = {

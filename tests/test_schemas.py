@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from advisor.advice.pipeline import Advisor
-from advisor.cli import schema as command
+from advisor.advice import Advisor
+from advisor.cli import completion as command
+from advisor.report import render_json
 from advisor.report.assembly import document
-from advisor.report.formats import render_json
 from advisor.scenario.settings import Request
 from tests.cli.running import run
 from tests.published_schemas import DOCUMENTS, numeric, path_of, problems, schema, written

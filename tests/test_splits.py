@@ -10,18 +10,18 @@ from itertools import pairwise
 import pytest
 from msgspec.structs import replace
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.bulk.estimates.figures import estimate_row
 from advisor.bulk.estimates.rows import read_rows
 from advisor.errors import UserError
-from advisor.estimator.memory import estimate_memory
+from advisor.estimator import estimate_memory
 from advisor.estimator.speed import estimate_speed, missing_inputs
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
 from advisor.runtimes.commands import command_for
+from advisor.scenario import Scenario, split_of
 from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import apply_change, resolve
-from advisor.scenario.scenario import Scenario, split_of
 from advisor.scenario.settings import Request
 
 GGUF = {"gpu": "RTX 3090", "model": "llama-3.1-70b", "precision": "Q4_K_M"}

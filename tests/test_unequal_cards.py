@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.bulk.estimates.figures import estimate_row
 from advisor.bulk.estimates.rows import read_rows
 from advisor.errors import UserError
+from advisor.report import render_text
 from advisor.report.assembly import document
-from advisor.report.formats import render_text
 from advisor.report.pages import render_html, render_markdown
 from advisor.report.sentence_check import contradictions
 from advisor.scenario.resolve import apply_change

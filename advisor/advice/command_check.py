@@ -12,20 +12,20 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.advice import Advisor
 from advisor.advice.conclusions import Conclusions
-from advisor.advice.pipeline import Advisor
 from advisor.errors import RequestError, UserError
 from advisor.knowledge.catalogue import Cards
 from advisor.knowledge.types import Knowledge
-from advisor.reading.cards import find_cards
+from advisor.reading import find_cards
 from advisor.reading.command_lines import Item, Pasted
 from advisor.reading.pasted_request import Asked, asked_by, read_pasted
 from advisor.remedies.option import Option
 from advisor.runtimes.commands import command_for
+from advisor.scenario import Scenario
 from advisor.scenario.figures import Memory
 from advisor.scenario.host import asks_here
 from advisor.scenario.resolve import cards_asked
-from advisor.scenario.scenario import Scenario
 from advisor.scenario.settings import AROUND, Request, request_from
 from advisor.units import shell_word
 

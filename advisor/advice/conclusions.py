@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from advisor.errors import Source
     from advisor.knowledge.types import Knowledge
     from advisor.rules.language.model import Disabled, Rule, RuleSet
+    from advisor.scenario import Scenario
     from advisor.scenario.figures import Limits, Memory, Speed
-    from advisor.scenario.scenario import Scenario
     from advisor.scenario.settings import Request
 
 

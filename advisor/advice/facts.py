@@ -24,7 +24,7 @@ from advisor.remedies.search import (
     marks_of,
 )
 from advisor.rules.engine.base import OptionFacts
-from advisor.scenario import support
+from advisor.scenario import Scenario, offloads, split_of, support
 from advisor.scenario.capability import download_facts
 from advisor.scenario.figures import (
     BreakEven,
@@ -40,7 +40,6 @@ from advisor.scenario.figures import (
     spare_percent,
     tight_below_percent,
 )
-from advisor.scenario.scenario import Scenario, offloads, split_of
 from advisor.scenario.settings import STATED, Request
 from advisor.units import percent, steady
 

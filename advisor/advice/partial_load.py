@@ -15,8 +15,8 @@ from advisor.knowledge.layers import Stack, holding, overlaid, stack
 from advisor.knowledge.types import Knowledge, Names
 from advisor.knowledge.vocabulary import FILE, FactType, Vocabulary, read_facts, vocabulary_of
 from advisor.knowledge.yaml_fields import Collector
-from advisor.remedies.registry import rule_vocabulary
-from advisor.rules.language.load import ReadRules, read_as_far
+from advisor.remedies import rule_vocabulary
+from advisor.rules.language import ReadRules, read_as_far
 from advisor.rules.language.model import text_names
 from advisor.yamlfile import read_yaml
 

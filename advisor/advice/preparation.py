@@ -19,21 +19,20 @@ from advisor.knowledge.names import find_framework
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.knowledge.vocabulary import FactValue
 from advisor.models.stored_tensors import Model
-from advisor.reading.cards import find_cards
+from advisor.reading import find_cards
 from advisor.reading.known import siblings
+from advisor.remedies import build_options
 from advisor.remedies.assessment import outlook_of
 from advisor.remedies.cards import fewest_cards
 from advisor.remedies.formats import largest_format
 from advisor.remedies.impossible import expected_options
 from advisor.remedies.option import Base, Option
-from advisor.remedies.registry import build_options
 from advisor.rules.engine.base import OptionFacts
-from advisor.scenario import support
+from advisor.scenario import Scenario, support, with_batch
 from advisor.scenario.asked_model import find_model_named, model_named
 from advisor.scenario.figures import BreakEven, Limits, Speed
 from advisor.scenario.host import asks_here, with_ram_here
 from advisor.scenario.resolve import resolve
-from advisor.scenario.scenario import Scenario, with_batch
 from advisor.scenario.settings import Request
 from advisor.units import GIB, gib
 

@@ -34,10 +34,9 @@ from advisor.advice.document import (
 )
 from advisor.remedies.search import dominators_in_kind
 from advisor.runtimes.commands import Command, commands_for
-from advisor.scenario import support
+from advisor.scenario import claimed_share, offloads, split_of, support, whole_key
 from advisor.scenario.figures import certainty_of, sequences_at_once
 from advisor.scenario.resolve import default_backend
-from advisor.scenario.scenario import claimed_share, offloads, split_of, whole_key
 from advisor.units import plain, typed
 
 if TYPE_CHECKING:
@@ -47,8 +46,8 @@ if TYPE_CHECKING:
     from advisor.knowledge.types import Gpu
     from advisor.models.stored_tensors import Model
     from advisor.remedies.option import Option
+    from advisor.scenario import Key, Scenario
     from advisor.scenario.figures import Limits, Memory, Span, Speed
-    from advisor.scenario.scenario import Key, Scenario
 
 SCHEMA_VERSION = 1
 QUOTED_FACTS = (

@@ -11,10 +11,10 @@ from msgspec import Struct
 from advisor.advice.conclusions import ScoreTerm
 from advisor.advice.document import Because
 from advisor.knowledge.vocabulary import ACTION_FACT, FactValue, Vocabulary, show, shown_in
+from advisor.remedies import is_uncertain
 from advisor.remedies.option import Base, Option
-from advisor.remedies.registry import is_uncertain
 from advisor.remedies.search import BETWEEN_KEYS, DOMINATED_BY
-from advisor.rules.conditions import ORDERING, Facts, Test, all_hold, of_option, value_of
+from advisor.rules import ORDERING, Facts, Test, all_hold, of_option, value_of
 from advisor.rules.engine.base import Firing, OptionFacts
 from advisor.rules.language.model import PerTerm, Rule, RuleSet, Score, what_held
 from advisor.scenario.figures import certainty_of, partly_guessed

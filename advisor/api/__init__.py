@@ -16,14 +16,16 @@ from typing import TYPE_CHECKING, Any
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.api.results import CommandCheck, LogAnswer, Report, Table
 from advisor.errors import RequestError
 from advisor.files import __version__, user_cache_dir
 from advisor.knowledge.layers import Stack
 from advisor.knowledge.reach import names_only
+from advisor.reading.model_names import local_model
+from advisor.report import Page
 from advisor.report.assembly import document
-from advisor.report.formats import Page
+from advisor.report.figures import spoken
 from advisor.scenario.settings import Request, request_from
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from advisor.report.diagnosis import Diagnosis
     from advisor.report.prose import Length
     from advisor.reverse import Found
-    from advisor.reverse.page import Page as TablePage
+    from advisor.reverse.asked import Page as TablePage
 
 _WIDTH = 88
 """Columns of a page of text."""
@@ -109,8 +111,6 @@ class Session:
         """Name the models that only the hub knows by the files that are read from it."""
         if not self._hub:
             return request
-        from advisor.reading.model_names import local_model  # noqa: PLC0415  only when asked
-
         known = self.advisor.knowledge
         named = ((name, getattr(request, name)) for name in ("model", "draft_model"))
         read = {k: local_model(v, known, hub=True, offline=False) for k, v in named if v}
@@ -181,8 +181,7 @@ class Session:
             UserError: A name or a number is wrong.
         """
         from advisor import reverse  # noqa: PLC0415  start-up
-        from advisor.reverse.asked import Wishes  # noqa: PLC0415
-        from advisor.reverse.page import models_page  # noqa: PLC0415
+        from advisor.reverse.asked import Wishes, models_page  # noqa: PLC0415  start-up
 
         stated: dict[str, object] = {
             "limit": limit,
@@ -226,8 +225,7 @@ class Session:
             UserError: A name or a number is wrong.
         """
         from advisor import reverse  # noqa: PLC0415  start-up
-        from advisor.reverse.asked import Wishes  # noqa: PLC0415
-        from advisor.reverse.page import cards_page  # noqa: PLC0415
+        from advisor.reverse.asked import Wishes, cards_page  # noqa: PLC0415  start-up
 
         stated: dict[str, object] = {"limit": limit, "sort": sort, "vendor": vendor, "forms": forms}
         stated["max_price_usd"] = max_price_usd
@@ -247,8 +245,8 @@ class Session:
         return self._table("gpus-for", read.name, found, cards_page(read, found, known))
 
     def _table(self, question: str, subject: str, found: Found, page: TablePage) -> Table:
+        from advisor.reverse.asked import written_markdown, written_text  # noqa: PLC0415
         from advisor.reverse.documents import reverse_doc  # noqa: PLC0415  start-up
-        from advisor.reverse.page import written_markdown, written_text  # noqa: PLC0415
 
         pages = {"text": partial(written_text, page), "markdown": partial(written_markdown, page)}
         return Table(reverse_doc(question, subject, found, self.advisor.knowledge), pages)
@@ -297,8 +295,7 @@ class Session:
 
 
 def _log_page(made: Diagnosis, templates: Stack, form: str, length: Length) -> str:
-    from advisor.report import diagnosis_views as views  # noqa: PLC0415  start-up
-    from advisor.report.figures import spoken  # noqa: PLC0415
+    from advisor.report import diagnosing as views  # noqa: PLC0415  start-up
 
     page = Page(made.advice, length, templates) if made.advice else None
     with spoken(templates):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 
 from advisor.errors import RequestError
-from advisor.report.formats import FORMATS, Page, render_json
+from advisor.report import FORMATS, Page, render_json
 from advisor.reverse.documents import COLUMNS, ReverseDoc, flat_row, written_csv
 from advisor.suggest import did_you_mean
 

@@ -38,7 +38,8 @@ def with_measurements(knowledge: Knowledge, path: Path | None) -> Knowledge:
     """
     if path is None or not path.exists():
         return knowledge
-    from advisor.calibration.user import effect, store  # noqa: PLC0415 - csv, statistics, tempfile
+    from advisor.calibration import user  # noqa: PLC0415 - csv, statistics, tempfile
+    from advisor.calibration.user import effect  # noqa: PLC0415 - csv, statistics, tempfile
 
-    data, stored = store.load(path)
+    data, stored = user.load(path)
     return effect.laid_over(knowledge, stored, data, str(path)) if stored else knowledge

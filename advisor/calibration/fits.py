@@ -12,13 +12,30 @@ from statistics import median
 
 from msgspec import Struct
 
-from advisor.calibration import prefill as prompts
+from advisor.calibration import fit as prompts
 from advisor.calibration.dataset import Row, speculation_rows, speed_rows
-from advisor.calibration.decode import DecodeModel, GroupOf, fit_decode, is_single
-from advisor.calibration.engines import EngineModel, fit_engines, is_engine_run
-from advisor.calibration.fit import Case, Prior, Priors, Term, Values, fit, predict
+from advisor.calibration.decode import (
+    DecodeModel,
+    EngineModel,
+    GroupOf,
+    fit_decode,
+    fit_engines,
+    is_engine_run,
+    is_single,
+)
+from advisor.calibration.fit import (
+    Case,
+    PrefillModel,
+    Prior,
+    Priors,
+    Term,
+    Values,
+    fit,
+    fit_prefill,
+    is_prompt,
+    predict,
+)
 from advisor.calibration.observations import Observation, observations
-from advisor.calibration.prefill import PrefillModel, fit_prefill, is_prompt
 from advisor.calibration.runs import Run, runs_of
 from advisor.errors import KnowledgeError, Source
 from advisor.estimator.several_cards import FITTED_WIDTH

@@ -14,11 +14,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from advisor.calibration import prefill as prompts
-from advisor.calibration.decode import fit_decode
-from advisor.calibration.engines import fit_engines
+from advisor.calibration import fit as prompts
+from advisor.calibration.decode import fit_decode, fit_engines
+from advisor.calibration.fit import fit_prefill
 from advisor.calibration.fits import Fitted, Material, Parts, batch_terms, fit_extra, offload_terms
-from advisor.calibration.prefill import fit_prefill
 from advisor.calibration.runs import Run
 from advisor.estimator.speed_rates import MODELLED_FROM_GPUS
 from advisor.estimator.speed_tables import Range

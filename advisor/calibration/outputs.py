@@ -8,7 +8,7 @@ from functools import partial
 from math import exp
 from pathlib import Path
 
-from advisor.calibration import decode, engines, fits, prefill
+from advisor.calibration import decode, fit, fits
 from advisor.calibration.accuracy import PAGE, page, plots
 from advisor.calibration.decode import residuals_of, spreads_of
 from advisor.calibration.fit import Values
@@ -142,11 +142,11 @@ def _architectures(material: Material, values: Values) -> Iterator[str]:
 def _prefill(material: Material, fitted: Fitted) -> Iterator[str]:
     model = fitted.prefill
     values, falls = model.values, model.falls
-    of = partial(prefill.priors.factor, values)
+    of = partial(fit.priors.factor, values)
     units: dict[str, dict[str, float]] = defaultdict(dict)
     generations: dict[str, dict[str, float]] = defaultdict(dict)
     for run in material.prompts:
-        backend, unit = prefill.unit_of(run, falls)
+        backend, unit = fit.unit_of(run, falls)
         if unit.startswith("none"):
             continue
         plain = unit.partition(" ")[0]
@@ -184,7 +184,7 @@ def _prefill(material: Material, fitted: Fitted) -> Iterator[str]:
 
 def _engines(material: Material, fitted: Fitted) -> Iterator[str]:
     model = fitted.engines
-    of = partial(engines.priors.factor, model.values)
+    of = partial(decode.engine_priors.factor, model.values)
     yield "\n# ---- one stream in other engines; efficiency by stored bits"
     yield "engines:"
     for name, cards in model.cards.items():

@@ -18,19 +18,19 @@ from msgspec.structs import replace
 
 from advisor.calibration.observations import Observation
 from advisor.errors import UserError
+from advisor.estimator import estimate_memory
 from advisor.estimator.kv_cache import kv_read_bytes
 from advisor.estimator.measured_speed import Measurement
-from advisor.estimator.memory import estimate_memory
 from advisor.estimator.speed_rates import architecture_of
 from advisor.estimator.speed_step import Reads, reads_of
 from advisor.estimator.speed_tables import Policy
 from advisor.estimator.weights import weights_of
 from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.types import Knowledge
-from advisor.models.resolution import model_from_record
+from advisor.models import model_from_record
 from advisor.runtimes import is_sized, runtime_of
+from advisor.scenario import Scenario, is_split
 from advisor.scenario.figures import Memory
-from advisor.scenario.scenario import Scenario, is_split
 
 Metric = Literal["decode", "prefill"]
 SHALLOW_TOKENS = 1024

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from msgspec.structs import replace
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.cli.options import (
     LENGTHS,
     OWN_FILES,
@@ -19,13 +19,12 @@ from advisor.cli.options import (
     Offline,
     takes_request,
 )
-from advisor.cli.own_files import takes_own_files
-from advisor.cli.report_output import write_report
+from advisor.cli.report_output import takes_own_files, write_report
 from advisor.errors import raise_problems
 from advisor.knowledge.layers import OwnFiles
 from advisor.knowledge.types import Knowledge
 from advisor.reading.model_names import local_model
-from advisor.report.formats import FORMATS
+from advisor.report import FORMATS
 from advisor.report.templates import template_problems
 from advisor.scenario.settings import Request
 

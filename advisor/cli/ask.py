@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from msgspec.structs import fields
 
-from advisor.cli.advise import Format, advise
-from advisor.cli.options import Length, Output
-from advisor.cli.own_files import takes_folders
+from advisor.advice import Advisor
+from advisor.cli.advise import NOT_FITTING, Format, advise
+from advisor.cli.options import LENGTHS, Asked, Length, Output, adds_to_request
 from advisor.cli.own_settings import TAKEN, standing, stated_here
+from advisor.cli.report_output import named, takes_folders, takes_own_files, width_of, write
 from advisor.cli.reverse import Form, GivenCards, GivenModels, gpus_for, models_for
-from advisor.errors import RequestError
+from advisor.errors import RequestError, raise_problems
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.layers import OwnFiles, Stack
 from advisor.knowledge.merit import use_said
-from advisor.reading.question import Read
+from advisor.reading.log_file import read_log
 from advisor.reading.sentences import read_sentence
+from advisor.reading.shell import Read
+from advisor.report import Page, render_json
+from advisor.report.diagnosing import (
+    NUMBERS,
+    cells,
+    head,
+    markdown,
+    remarks,
+    text,
+    text_head,
+    with_advice,
+)
+from advisor.report.diagnosing import diagnose as answer_log
+from advisor.report.diagnosis import Diagnosis
+from advisor.report.figures import say, spoken
 from advisor.scenario.settings import FLAGS, KEYS, SETTINGS, WITH_UNITS
 from advisor.units import shell_word
 
@@ -128,3 +147,114 @@ def _values(read: Read) -> dict[str, object]:
         setting = WITH_UNITS.get(key) or SETTINGS[key]
         values[setting.typed_name] = value if setting.kind == "whole" else str(value)
     return values | standing(name for name, value in values.items() if value is None)
+
+
+class LogFormat(StrEnum):
+    """How it is written."""
+
+    text = "text"
+    markdown = "markdown"
+    json = "json"
+
+
+@adds_to_request
+@takes_own_files()
+def diagnose(
+    asked: Asked,
+    log: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="LOG", help="A file; '-' or nothing: standard input.", show_default=False
+        ),
+    ] = None,
+    format_: Annotated[
+        LogFormat, typer.Option("--format", metavar="<word>", help="text, markdown or json.")
+    ] = LogFormat.text,
+    length: Annotated[
+        Length,
+        typer.Option(
+            metavar="<word>", help="How much of the report follows: short, standard, full."
+        ),
+    ] = Length.short,
+    output: Output = None,
+    fail_unless_fits: Annotated[
+        bool, typer.Option("--fail-unless-fits", help="Exit 3 unless the verdict is 'fits'.")
+    ] = False,
+    *,
+    own: OwnFiles,
+) -> None:
+    """Read a log or an error text, set its figures beside ours, and say what helps.
+
+    It knows lines of llama.cpp, Ollama, vLLM, SGLang, TGI and PyTorch, and the tables of
+    nvidia-smi and rocm-smi. What the log does not tell is given as for advise, and counts first.
+    Where neither names a card, the one of your settings is taken.
+
+    Example: advisor diagnose server.log --gpu "RTX 3090"
+    """
+    raise_problems(asked.wrong)
+    if log is None and (sys.stdin is None or sys.stdin.isatty()):
+        raise RequestError("no log is named", hint="Name a file, or send one to standard input.")
+    advisor = Advisor.with_files(own)
+    lines, shown = read_log(log, sys.stdin.buffer), _named(log)
+    own_card = str(one.value) if (one := stated_here().get("gpu")) else ""
+    made, missing = answer_log(
+        lines, asked.request, advisor, knowledge=own.knowledge, templates=own.templates,
+        shown=shown, own_card=own_card,
+    )  # fmt: skip
+    if made.advice and not asked.request.gpu and made.settings.get("gpu") == own_card:
+        standing(["gpu"])
+        named(made.advice)
+    with spoken(own.templates):
+        write(_written(made, format_, LENGTHS[length], output, own.templates), output)
+    raise_problems(missing)
+    if fail_unless_fits and made.advice and made.advice.verdict.state != "fits":
+        raise typer.Exit(NOT_FITTING)
+
+
+def _named(log: Path | None) -> str:
+    return f"'{log}'" if log and str(log) != "-" else "standard input"
+
+
+# ---- written
+
+
+def _written(
+    made: Diagnosis, form: LogFormat, length: str, output: Path | None, templates: Stack
+) -> str:
+    if form is LogFormat.json:
+        return render_json(made)
+    terminal = form is LogFormat.text and output is None and sys.stdout.isatty()
+    width = width_of(terminal=terminal)
+    color = terminal and not os.environ.get("NO_COLOR")
+    said = markdown(made) if form is LogFormat.markdown else _text(made, width, terminal=terminal)
+    page = (
+        Page(made.advice, length, templates, width=width, color=color)  # type: ignore[arg-type]  # one of LENGTHS
+        if made.advice
+        else None
+    )
+    return with_advice(said, page, form.value)
+
+
+def _text(made: Diagnosis, width: int, *, terminal: bool) -> str:
+    if not terminal:
+        return text(made, width)
+    lines = [*text_head(made, width), *_drawn(made, width), *remarks(made, width)]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _drawn(made: Diagnosis, width: int) -> Iterator[str]:
+    if not made.comparison:
+        return
+    yield ""
+    from rich.console import Console  # noqa: PLC0415  start-up
+    from rich.table import Table  # noqa: PLC0415
+
+    drawn = Table(title=say("log.head.compared"), title_justify="left")
+    for number, name in enumerate(head()):
+        drawn.add_column(name, justify="right" if number in NUMBERS else "left")
+    for row in made.comparison:
+        drawn.add_row(*cells(row), style="yellow" if row.far else None)
+    console = Console(width=width, no_color=bool(os.environ.get("NO_COLOR")))
+    with console.capture() as held:
+        console.print(drawn)
+    yield held.get().rstrip("\n")

@@ -17,8 +17,8 @@ from typing import Annotated
 import typer
 from msgspec import Struct
 
-from advisor.advice.pipeline import Advisor
-from advisor.bulk.batch import store
+from advisor.advice import Advisor
+from advisor.bulk.batch import Cost, Stop, Totals, measure, run, store, unwritable
 from advisor.bulk.batch.file_names import Namer
 from advisor.bulk.batch.formats import is_format, kind_of, kinds, known_formats
 from advisor.bulk.batch.manifest import (
@@ -28,11 +28,10 @@ from advisor.bulk.batch.manifest import (
     input_files,
     made_by,
     manifest,
+    read_manifest,
 )
 from advisor.bulk.batch.plan import Plan, shard_count
 from advisor.bulk.batch.product import load_plan
-from advisor.bulk.batch.readback import read_manifest
-from advisor.bulk.batch.run import Cost, Stop, Totals, measure, run, unwritable
 from advisor.bulk.batch.shard import Making
 from advisor.bulk.batch.store import MANIFEST
 from advisor.bulk.batch.worker import Job, Local, Place, connected
@@ -41,9 +40,9 @@ from advisor.cli.options import (
     Length,
     cores,
 )
-from advisor.cli.own_files import takes_own_files
 from advisor.cli.progress import BatchProgress
-from advisor.cli.where import Scheduler, Workers, refuse_both
+from advisor.cli.report_output import takes_own_files
+from advisor.cli.settings import Scheduler, Workers, refuse_both
 from advisor.errors import EngineError, RequestError, raise_problems
 from advisor.knowledge.layers import OwnFiles
 from advisor.report import prose

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from advisor.bulk.estimates import Failure, Row, estimate_row, load, read_rows, written
 from advisor.cli.options import KnowledgeFolder, NoMeasurements
-from advisor.cli.own_files import measurements_of
+from advisor.cli.report_output import measurements_of
 from advisor.errors import EngineError, RequestError
 from advisor.files import opened
 from advisor.knowledge.types import Knowledge

@@ -10,28 +10,29 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.cli.options import KnowledgeFolder
+from advisor.cli.options import (
+    KnowledgeFolder,
+)
 from advisor.errors import RequestError, UserError, raise_problems
-from advisor.estimator.speed_rates import speed_problems
 from advisor.files import data_dir
-from advisor.knowledge import load_knowledge
-from advisor.knowledge.index import names_a_series
-from advisor.knowledge.load import (
+from advisor.knowledge import (
     WARNINGS,
     check_knowledge,
+    load_knowledge,
     provenance_line,
     unusual_figures,
 )
-from advisor.knowledge.load import find as search
-from advisor.knowledge.log_patterns import log_pattern_problems
+from advisor.knowledge import find as search
+from advisor.knowledge.index import names_a_series
 from advisor.knowledge.types import Knowledge
-from advisor.models.resolution import parameter_problems
-from advisor.reading.cards import find_cards
+from advisor.reading import find_cards
 from advisor.reading.near import did_you_mean_cards, near_cards
+from advisor.reading.public_import import ages, behind, import_list, without_record
+from advisor.reading.public_list import containing, places
 from advisor.report.figures import aligned
-from advisor.runtimes import memory_model_problems
 from advisor.suggest import did_you_mean
 from advisor.units import counted
+from advisor.workbench.record_checks import CHECKS
 
 if TYPE_CHECKING:
     from advisor.reading.public_list import PublicModel
@@ -48,8 +49,6 @@ def find(
 
     Example: advisor knowledge find 4060
     """
-    from advisor.reading.public_list import containing  # noqa: PLC0415  for this command alone
-
     known = load_knowledge(knowledge)
     rows = [tuple(row) for row in search(known, text)]
     names = {row[1].casefold() for row in rows}
@@ -77,9 +76,6 @@ def update(
 
     Example: advisor knowledge update newer.csv
     """
-    from advisor.reading.public_import import import_list  # noqa: PLC0415  csv, for this alone
-    from advisor.reading.public_list import places  # noqa: PLC0415
-
     target = places()[0]
     taken = import_list(file, target, f"{file.name}, taken on {datetime.now(UTC):%Y-%m-%d}")
     newest = f", the newest of {taken.newest}" if taken.newest else ""
@@ -96,8 +92,6 @@ def age(
 
     Example: advisor knowledge age --most 100
     """
-    from advisor.reading.ages import ages, behind, without_record  # noqa: PLC0415  reads the list
-
     known = load_knowledge(knowledge)
     head = ("", "entries", "newest", "undated")
     rows = [(a.what, f"{a.entries:,}", a.newest or "-", f"{a.undated:,}") for a in ages(known)]
@@ -151,9 +145,7 @@ def check(
     """
     folders = [folder] if folder else knowledge
     where = folders or data_dir("knowledge")
-    found = check_knowledge(
-        where, memory_model_problems, log_pattern_problems, parameter_problems, speed_problems
-    )
+    found = check_knowledge(where, *CHECKS)
     warnings = [one for one in found if one.lint in WARNINGS]
     raise_problems([one for one in found if one.lint not in WARNINGS])
     known = load_knowledge(folders)

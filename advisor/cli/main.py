@@ -59,7 +59,7 @@ def _speak() -> None:
 
 def _warn() -> None:
     """Say what is unusual in the user's knowledge, which no command has said."""
-    from advisor.knowledge.load import unusual_figures  # noqa: PLC0415  nothing before the handler
+    from advisor.knowledge import unusual_figures  # noqa: PLC0415  nothing before the handler
 
     sys.stderr.writelines(f"warning: {visible(line)}\n" for line in unusual_figures())
 

@@ -10,14 +10,16 @@ from typing import Annotated
 
 import typer
 
+from advisor.calibration.outputs import accuracy_files, knowledge_files, stale_files, write_files
 from advisor.calibration.user.benchmark import iso_date
 from advisor.calibration.user.benchmark_file import File, read_bytes
 from advisor.calibration.user.plausibility import Given, stored_gpu
 from advisor.calibration.user.server_http import Address, address_of
 from advisor.calibration.user.servers import OLLAMA_HERE, rows_of, served_at
 from advisor.cli.measure_text import added, listed, removed
-from advisor.cli.options import Format
+from advisor.cli.options import Format, KnowledgeFolder
 from advisor.errors import RequestError, UserError, raise_problems
+from advisor.files import data_dir
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
 from advisor.reading.machine.probe import ask_tool
@@ -253,3 +255,45 @@ def _benched(file: Path) -> File:
     if answer.problem:
         raise RequestError(f"llama-bench {answer.problem}", hint="It comes with llama.cpp.")
     return File("llama-bench", answer.text.encode())
+
+
+def calibrate(
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="DIR", help="Folder to write to. [default: the knowledge]"
+        ),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; fail when a file is out of date.")
+    ] = False,
+    accuracy: Annotated[
+        Path | None,
+        typer.Option(
+            "--accuracy",
+            metavar="DIR",
+            help="Write or check the accuracy page and its plots there.",
+        ),
+    ] = None,
+    knowledge: KnowledgeFolder = None,
+) -> None:
+    """Fit the speed model to the measurements that the project carries.
+
+    Writes calibration-fitted.yaml and measured.csv. The same measurements give the same bytes.
+
+    Example: advisor calibrate --check
+    """
+    known = load_knowledge(knowledge)
+    if accuracy is not None:
+        folder, texts = accuracy, accuracy_files(known)
+    else:
+        folder, texts = output or data_dir("knowledge"), knowledge_files(known)
+    if not check:
+        write_files(folder, texts)
+        typer.echo(f"wrote {', '.join(texts)} to {folder}")
+        return
+    stale = stale_files(folder, texts)
+    if stale:
+        again = f"advisor calibrate{' --accuracy ' + str(accuracy) if accuracy else ''}"
+        raise RequestError(f"out of date: {', '.join(stale)}", hint=f"Run '{again}'.")
+    typer.echo(f"{', '.join(texts)}: up to date")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from msgspec.structs import asdict
 
-from advisor.calibration import file_of, with_measurements
-from advisor.calibration.user import store
+from advisor.calibration import file_of, user, with_measurements
+from advisor.calibration.user import Stored
 from advisor.calibration.user.benchmark_file import File, Taken, take
 from advisor.calibration.user.comparison import (
     CardChange,
@@ -20,7 +20,6 @@ from advisor.calibration.user.comparison import (
 )
 from advisor.calibration.user.effect import laid_over
 from advisor.calibration.user.plausibility import Given
-from advisor.calibration.user.store import Stored
 from advisor.errors import RequestError, UserError
 from advisor.estimator.measured_speed import Measurement
 from advisor.knowledge import load_knowledge
@@ -59,10 +58,10 @@ def added(
     if taken.problems and not keep_good:
         return "", taken.problems
     if dry_run:
-        stored = store.load(path)[1]
+        stored = user.load(path)[1]
         after = stored + _fresh(taken.measurements, stored)
     else:
-        stored, after = store.add(path, taken.measurements)
+        stored, after = user.add(path, taken.measurements)
     known = {item.id for item in stored}
     fresh = [item for item in after if item.id not in known]
     known_now = laid_over(knowledge, after, _bytes(after), str(path)) if fresh else before
@@ -75,7 +74,7 @@ def added(
 
 def _fresh(measurements: Iterable[Measurement], stored: Sequence[Stored]) -> list[Stored]:
     known = {item.id for item in stored}
-    found = {store.id_of(m): m for m in measurements}
+    found = {user.id_of(m): m for m in measurements}
     return [Stored(0, m) for key, m in found.items() if key not in known]
 
 
@@ -110,7 +109,7 @@ def _contradicts(change: SetupChange) -> Iterator[str]:
 
 
 def _doubles(taken: Taken) -> list[str]:
-    return [store.id_of(m) for m in taken.measurements]
+    return [user.id_of(m) for m in taken.measurements]
 
 
 def _counts(taken: Taken, change: Comparison, *, dry_run: bool) -> str:
@@ -262,7 +261,7 @@ def listed(folder: Stack, *, as_json: bool) -> str:
     Raises:
         UserError: The store is damaged.
     """
-    stored = store.load(_file(folder))[1]
+    stored = user.load(_file(folder))[1]
     if as_json:
         rows = [{"id": item.id, **asdict(item.measurement)} for item in stored]
         return f"{json.dumps(rows, indent=2, ensure_ascii=False)}\n"
@@ -290,7 +289,7 @@ def removed(ids: Sequence[str], folder: Stack) -> str:
     Raises:
         UserError: The store is damaged or an id is wrong.
     """
-    before, after = store.remove(_file(folder), ids)
+    before, after = user.remove(_file(folder), ids)
     left = {item.id for item in after}
     gone = [item for item in before if item.id not in left]
     rows = [_list_row(item) for item in gone]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,12 +12,77 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from msgspec import Struct
+from msgspec import Struct, json
 
 from advisor.errors import RequestError, Source, UserError, raise_problems
-from advisor.files import base_dir
+from advisor.files import base_dir, read_kept, refuse_shared, seal, user_data_dir, write_whole
+from advisor.knowledge.layers import named_twice
+from advisor.knowledge.merit import USES
+from advisor.scenario.settings import request_from
 from advisor.suggest import did_you_mean, nearest
 from advisor.units import plain
+
+_WHAT = "trusted folders"
+
+
+def is_trusted(file: Path, content: bytes) -> bool:
+    """Whether the user trusts the folder of this file with this very content.
+
+    Raises:
+        UserError: Others can write what is remembered.
+    """
+    return trusted().get(name_of(file.parent)) == digest_of(content)
+
+
+def refusal(file: Path, content: bytes) -> str:
+    """Say in one line that a file does not count, and what to do; empty where it counts."""
+    if is_trusted(file, content):
+        return ""
+    folder = plain(name_of(file.parent))
+    changed = name_of(file.parent) in trusted()
+    why = "it was changed since you trusted it" if changed else "you did not say that you trust it"
+    return (
+        f"note: {file.name} in '{folder}' is left out: {why}. "
+        "'advisor trust' makes it count here; an empty ADVISOR_CONFIG= leaves it out silently."
+    )
+
+
+def trusted() -> dict[str, str]:
+    """Read folder -> digest of its advisor.toml; a damaged file trusts nothing."""
+    content = read_kept(_place(), _WHAT)
+    return {} if content is None else json.decode(content, type=dict[str, str])
+
+
+def _place() -> Path:
+    return user_data_dir() / "trusted.json"
+
+
+def name_of(folder: Path) -> str:
+    """Give the name that a folder is remembered by."""
+    return str(folder.resolve()).encode("utf-8", "backslashreplace").decode()
+
+
+def digest_of(content: bytes) -> str:
+    """Give what its advisor.toml is remembered by."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def remember(folders: Mapping[str, str]) -> None:
+    """Write down what is trusted from now on.
+
+    Raises:
+        UserError: It cannot be written, or others can write the folder.
+    """
+    refuse_shared(user_data_dir())
+    content = json.encode(folders)
+    try:
+        write_whole(_place(), [seal(_WHAT, [content]), content])
+    except OSError as bad:
+        raise RequestError(
+            f"'{_place()}' cannot be written: {bad.strerror}",
+            hint="ADVISOR_DATA_DIR names another folder.",
+        ) from None
+
 
 FILE = "advisor.toml"
 VARIABLE = "ADVISOR_CONFIG"
@@ -116,7 +182,6 @@ def own_file() -> Path | None:
 
 
 def _trusted(file: Path, *, told: bool) -> bool:
-    from advisor.cli.trusted import refusal  # noqa: PLC0415 - for folders with such a file
 
     line = refusal(file, _content(file))
     if line and told:
@@ -234,8 +299,6 @@ def _read(
 
 
 def _folders(key: str, value: object, place: Source, folder: Path) -> tuple[Path, ...]:
-    from advisor.knowledge.layers import named_twice  # noqa: PLC0415 - for those who state one
-
     hint = f"Write '{key} = \"{key}\"', a folder beside this file, or a list of them."
     stated = value if isinstance(value, list) else [value]
     for one in stated or [value]:
@@ -251,14 +314,10 @@ def _folders(key: str, value: object, place: Source, folder: Path) -> tuple[Path
 def _as_typed(key: str, value: object, place: Source) -> str:
     """Check a setting as one of a request, and give it as its flag would have it."""
     if key == "for":
-        from advisor.knowledge.merit import USES  # noqa: PLC0415 - for those who state it
-
         if value not in USES:
             hint = did_you_mean(str(value), USES) or f"Write {', '.join(USES)}."
             raise RequestError(f"for: '{value}' is no use", source=place, hint=hint)
         return str(value)
-    from advisor.scenario.settings import request_from  # noqa: PLC0415 - for those who state one
-
     request_from({key: value}, source=place)
     return str(value)
 

@@ -13,7 +13,7 @@ import typer
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from advisor.bulk.batch.run import Totals
+    from advisor.bulk.batch import Totals
 
 
 _LINE_S = 10.0

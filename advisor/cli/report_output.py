@@ -5,29 +5,33 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from inspect import Parameter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec.structs import replace
 
-from advisor.advice.conclusions import Conclusions, RankedOption, ScoreTerm
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
+from advisor.advice.conclusions import Conclusions, RankedOption, ScoreTerm, user_rule
+from advisor.advice.document import wrong_in
+from advisor.calibration import file_of
+from advisor.cli.options import KNOWLEDGE, RULES, TEMPLATES, NoMeasurements, layers_option, spread
 from advisor.cli.own_settings import used_settings
 from advisor.errors import EngineError, UserError
 from advisor.estimator.picture import memory_picture
 from advisor.files import opened
-from advisor.knowledge.layers import Stack
+from advisor.knowledge.layers import OwnFiles, Stack
 from advisor.knowledge.vocabulary import Vocabulary, show
+from advisor.report import FORMATS, Page
 from advisor.report.assembly import document
-from advisor.report.formats import FORMATS, Page
-from advisor.report.prose import Length
+from advisor.report.charts import picture_markdown, picture_text
+from advisor.report.prose import Length, too_long
 from advisor.rules.language.model import Rule
 
 if TYPE_CHECKING:
     from advisor.advice.document import Advice
     from advisor.report.pages import OptionsTable
-
 
 _PIPE_WIDTH = 88
 _WIDEST = 100
@@ -85,9 +89,6 @@ def _hold(doc: Advice, length: Length, templates: Stack) -> None:
         UserError: It does not hold, and the user's own files are in it.
         EngineError: It does not hold.
     """
-    from advisor.advice.validator import wrong_in  # noqa: PLC0415 - for --strict alone
-    from advisor.report.prose import too_long  # noqa: PLC0415
-
     wrong = [*wrong_in(doc), *too_long(doc, length, templates)]
     if not wrong:
         return
@@ -98,8 +99,6 @@ def _hold(doc: Advice, length: Length, templates: Stack) -> None:
 
 
 def _picture(doc: Advice, form: str, templates: Stack, *, terminal: bool) -> str:
-    from advisor.report.charts import picture_markdown, picture_text  # noqa: PLC0415
-
     if form == "markdown":
         return picture_markdown(doc, templates=templates)
     return picture_text(doc, width=width_of(terminal=terminal), templates=templates)
@@ -212,8 +211,6 @@ def _whose(rule: Rule) -> str:
     """Say that a rule is the user's; nothing of a built-in one."""
     if rule.overlay is None:
         return ""
-    from advisor.advice.conclusions import user_rule  # noqa: PLC0415 - overlays alone
-
     return f" ({user_rule(rule)})"
 
 
@@ -242,3 +239,48 @@ def _silent(advisor: Advisor, advice: Conclusions) -> Iterator[str]:
         if rule.id not in fired:
             yield f"  {rule.id}{_whose(rule)}"
             yield from (f"      {line}" for line in why_not_lines(advisor, advice, rule))
+
+
+_FOLDERS = {"rules": RULES, "templates": TEMPLATES, "knowledge": KNOWLEDGE}
+
+
+def takes_folders(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace the parameter ``own`` of a command by the flags of the user's folders."""
+    return spread(command, "own", _folder_flags(None), _own_files)
+
+
+def takes_own_files(
+    panel: str | None = None,
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Replace ``own`` by the flags of the folders, in a panel of the help, and of measurements."""
+    flags = [*_folder_flags(panel), _flag("no_measurements", NoMeasurements, default=False)]
+    return lambda command: spread(command, "own", flags, _own_files)
+
+
+def _folder_flags(panel: str | None) -> list[Parameter]:
+    return [
+        _flag(name, Annotated[list[Path] | None, layers_option(said, panel)], default=None)
+        for name, said in _FOLDERS.items()
+    ]
+
+
+def _flag(name: str, kind: object, *, default: object) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default)
+
+
+def _own_files(values: Mapping[str, Any]) -> OwnFiles:
+    folders: Mapping[str, Stack] = {name: values[name] for name in _FOLDERS}
+    left_out = values.get("no_measurements", True)
+    return OwnFiles(
+        **folders, measurements=None if left_out else measurements_of(folders["knowledge"])
+    )
+
+
+def measurements_of(knowledge: Stack) -> Path | None:
+    """Give the file to read: beside the user's knowledge where that is named, else their own.
+
+    None where the environment leaves measurements out.
+    """
+    if os.environ.get("ADVISOR_NO_MEASUREMENTS", "").casefold() not in {"", "0", "false", "no"}:
+        return None
+    return file_of(knowledge)

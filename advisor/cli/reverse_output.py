@@ -15,10 +15,10 @@ from advisor.cli.report_output import write
 from advisor.knowledge.catalogue import Cards
 from advisor.knowledge.types import Knowledge
 from advisor.models.stored_tensors import Model
-from advisor.report.formats import render_json
+from advisor.report import render_json
 from advisor.reverse import Found
+from advisor.reverse.asked import Page, cards_page, dropped_words, models_page, written_text
 from advisor.reverse.documents import ReverseDoc, reverse_doc, written_csv
-from advisor.reverse.page import Page, cards_page, dropped_words, models_page, written_text
 from advisor.reverse.view import USED, narrowed, tight_rows, with_bars
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from msgspec.structs import replace
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.cli.options import (
     Asked,
     FindingsFormat,
@@ -21,11 +21,11 @@ from advisor.cli.options import (
     Workers,
     takes_request,
 )
-from advisor.cli.own_files import takes_folders
 from advisor.cli.progress import progress_line
+from advisor.cli.report_output import takes_folders
 from advisor.errors import UserError, raise_problems, visible
 from advisor.knowledge.layers import OwnFiles, Stack
-from advisor.remedies.registry import rule_vocabulary
+from advisor.remedies import rule_vocabulary
 from advisor.rules.language.schema import rules_schema
 from advisor.units import counted
 from advisor.workbench.bulk import evaluate_all
@@ -42,12 +42,12 @@ from advisor.workbench.dependencies import (
 )
 from advisor.workbench.explanation import explanation
 from advisor.workbench.fact_store_files import Origin, sampled_facts
-from advisor.workbench.lint.check import Asked as Checking
-from advisor.workbench.lint.check import Checked, Means, asked_for, check_all, each_layer
+from advisor.workbench.lint import Asked as Checking
+from advisor.workbench.lint import Checked, Means, asked_for, check_all, each_layer
 from advisor.workbench.lint.corrections import corrected, differences, reformatted, replace_files
 from advisor.workbench.lint.problem import as_github, as_json, as_sarif, as_text, page
 from advisor.workbench.nearest import smallest_changes
-from advisor.workbench.rulebook.book import Sources, make_book, write_book
+from advisor.workbench.rulebook import Sources, make_book, write_book
 from advisor.workbench.rulebook.material import Measured, read_cover, read_cover_file
 
 

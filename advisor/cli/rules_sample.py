@@ -15,9 +15,8 @@ from advisor.cli.options import (
     Scenarios,
     Workers,
 )
-from advisor.cli.own_files import takes_folders
 from advisor.cli.progress import progress_line
-from advisor.cli.report_output import write
+from advisor.cli.report_output import takes_folders, write
 from advisor.knowledge.layers import OwnFiles
 from advisor.workbench.bulk import evaluate_all
 from advisor.workbench.comparison import compare_sides

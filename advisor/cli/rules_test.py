@@ -11,14 +11,13 @@ from typing import Annotated
 import typer
 from msgspec.structs import replace
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.cli.options import (
     Format,
     OnlyRules,
     Scenarios,
 )
-from advisor.cli.own_files import takes_folders
-from advisor.cli.report_output import write
+from advisor.cli.report_output import takes_folders, write
 from advisor.errors import RequestError, UserError
 from advisor.knowledge.layers import OwnFiles, Stack, stack
 from advisor.rules.language.model import Places

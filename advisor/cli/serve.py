@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 import typer
 
 from advisor.cli.options import cores
-from advisor.cli.own_files import takes_folders
+from advisor.cli.report_output import takes_folders
 from advisor.errors import RequestError
 from advisor.files import with_extra
 from advisor.knowledge.layers import OwnFiles, stack

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from advisor.bulk.batch.worker import Cluster, connected
 from advisor.cli.options import Format
 from advisor.cli.own_settings import (
     ASKED,
@@ -84,3 +85,29 @@ def _variables() -> Iterator[str]:
     for name in OTHER_VARIABLES:
         if value := os.environ.get(name):
             yield f"{name}: {plain(value)}"
+
+
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Processes; one for each core if left out.")
+]
+Scheduler = Annotated[
+    str | None, typer.Option(metavar="ADDRESS", help="Use the workers of this Dask scheduler.")
+]
+
+
+def refuse_both(workers: int | None, scheduler: str | None) -> None:
+    """Refuse a number of processes where a cluster does the work."""
+    if workers and scheduler:
+        raise typer.BadParameter(
+            "is for a pool; the cluster has its own.", param_hint="'--workers'"
+        )
+
+
+def cluster_of(workers: int | None, scheduler: str | None) -> Cluster | None:
+    """Connect to a cluster where one is named.
+
+    Raises:
+        RequestError: No scheduler answers.
+    """
+    refuse_both(workers, scheduler)
+    return connected(scheduler) if scheduler else None

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.cli.options import (
     Asked,
     FindingsFormat,
@@ -19,13 +19,12 @@ from advisor.cli.options import (
     TemplatesFolder,
     takes_request,
 )
-from advisor.cli.own_files import takes_folders
-from advisor.cli.report_output import write
+from advisor.cli.report_output import takes_folders, write
 from advisor.errors import visible
 from advisor.files import data_dir
 from advisor.knowledge.layers import OwnFiles, Stack, stack
-from advisor.workbench.lint import problem
 from advisor.workbench.lint.corrections import differences, renamed_texts, replace_files
+from advisor.workbench.lint.problem import WRITERS
 from advisor.workbench.lint.templates import check_templates
 from advisor.workbench.preview import preview as previewed
 from advisor.workbench.preview_views import preview_json, preview_text
@@ -58,7 +57,7 @@ def check(
     if fix:
         _rename(folders)
     checked = check_templates(folders, rules=own.rules, knowledge=own.knowledge)
-    text = getattr(problem, f"as_{format_.value}")(checked.problems)
+    text = WRITERS[format_.value](checked.problems)
     if format_ is FindingsFormat.text:
         text += _summary(checked.files, len(checked.problems))
     write(text, output)

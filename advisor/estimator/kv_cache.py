@@ -22,7 +22,7 @@ from advisor.scenario.support import unsized
 if TYPE_CHECKING:
     from advisor.models.stored_tensors import Model
     from advisor.runtimes.base import Range
-    from advisor.scenario.scenario import Scenario
+    from advisor.scenario import Scenario
 
 _COUNTER_BYTES = 8
 _MOST_SHAPES = 8_192

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from advisor.estimator.memory import estimate_memory, free_bytes
+from advisor.estimator import estimate_memory, free_bytes
 from advisor.estimator.placement import Card, cards_of, claim_of, largest_share, usable_bytes
 from advisor.runtimes import runtime_of
-from advisor.scenario import support
+from advisor.scenario import Scenario, holding, split_of, support, with_batch
 from advisor.scenario.figures import Limits, Memory, thin_below_bytes
-from advisor.scenario.scenario import Scenario, holding, split_of, with_batch
 from advisor.units import GIB
 
 if TYPE_CHECKING:

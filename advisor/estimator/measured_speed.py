@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.knowledge.types import Setup
+from advisor.scenario import Scenario, is_split, is_usual_split
 from advisor.scenario.figures import Figure, Speed
-from advisor.scenario.scenario import Scenario, is_split, is_usual_split
 from advisor.units import plain
 
 if TYPE_CHECKING:
-    from advisor.knowledge.types import Setup, UserFigure, UserSpeeds
+    from advisor.knowledge.types import UserFigure, UserSpeeds
 
 SEPARATOR = "\t"
 _Key = tuple[str, str, str, str, int, int, str]
@@ -143,8 +144,6 @@ def _setup(scenario: Scenario) -> Setup | None:
     )
     if gpu is None or backend is None or not plain:
         return None
-    from advisor.knowledge.types import Setup  # noqa: PLC0415 - few have measured
-
     return Setup(
         gpu.name,
         scenario.gpus,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.estimator import estimate_memory, free_bytes
 from advisor.estimator.kv_cache import kv_bytes_per_token
-from advisor.estimator.memory import estimate_memory, free_bytes
-from advisor.scenario.scenario import Scenario, with_batch
+from advisor.scenario import Scenario, with_batch
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Knowledge

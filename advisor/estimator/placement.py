@@ -24,15 +24,15 @@ from advisor.runtimes.base import (
     Weights,
 )
 from advisor.runtimes.server import corrected_share, shown_bytes
+from advisor.scenario import Scenario, claimed_share, is_pipeline, offloads, split_of
 from advisor.scenario.figures import Memory
-from advisor.scenario.scenario import Scenario, claimed_share, is_pipeline, offloads, split_of
 from advisor.units import GIB
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from advisor.knowledge.types import Framework, Gpu, Knowledge
-    from advisor.scenario.scenario import Scenario
+    from advisor.scenario import Scenario
 
 
 def place(

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from advisor.estimator.speed_fields import Curve, Fields
 from advisor.runtimes import runtime_of
-from advisor.scenario.scenario import Scenario, split_of
+from advisor.scenario import Scenario, split_of
 from advisor.units import MIB
 
 if TYPE_CHECKING:

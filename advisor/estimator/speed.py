@@ -29,8 +29,8 @@ from advisor.estimator.weights import weights_of
 from advisor.knowledge.types import Knowledge
 from advisor.runtimes import runtime_of
 from advisor.runtimes.base import Weights
+from advisor.scenario import Scenario, is_split, sequences_of_a_rank, split_of, with_batch
 from advisor.scenario.figures import Evidence, Figure, Memory, Span, Speed
-from advisor.scenario.scenario import Scenario, is_split, sequences_of_a_rank, split_of, with_batch
 from advisor.units import GIB, plain
 
 

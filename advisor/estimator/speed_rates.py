@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.errors import KnowledgeError, UserError
 from advisor.estimator.measured_speed import MeasuredSpeeds
 from advisor.estimator.speed_prefill import (
     Reached,
@@ -17,7 +16,7 @@ from advisor.estimator.speed_prefill import (
     reached_by_llamacpp,
 )
 from advisor.estimator.speed_tables import BatchTable, EngineSpeed, Match, Tables, read_tables
-from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
+from advisor.knowledge.types import CardEngine, Format, Framework, Gpu, Knowledge
 from advisor.scenario.figures import Evidence
 
 if TYPE_CHECKING:
@@ -112,19 +111,6 @@ def speeds_of(knowledge: Knowledge) -> Speeds | None:
     return made
 
 
-def speed_problems(files: Mapping[str, bytes]) -> Sequence[UserError]:
-    """Say what is first wrong with the calibration in files of knowledge."""
-    from advisor.knowledge.parsing import calibration_in  # noqa: PLC0415 - pyyaml, for checks alone
-
-    calibration = calibration_in(files, [])
-    try:
-        if calibration.get("fitted"):
-            read_tables(calibration)
-    except KnowledgeError as wrong:
-        return [wrong]
-    return ()
-
-
 def architecture_of(matches: Iterable[Match], gpu: Gpu) -> str:
     """Name the architecture of the calibration that a card belongs to, empty for none."""
     return next((match.to for match in matches if match.fits(gpu)), "")
@@ -149,8 +135,6 @@ def _own_factors(
     """Give what the user's measurements of this card say: of its decoding and of its prefill."""
     if speeds.own is None:
         return None, None
-    from advisor.knowledge.types import CardEngine  # noqa: PLC0415 - few have measured
-
     key = CardEngine(gpu.name, backend, engine_of(speeds.tables, framework))
     found = speeds.own.factors.get(key)
     if found is None:

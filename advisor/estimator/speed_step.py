@@ -13,8 +13,8 @@ from advisor.estimator.speed_tables import Tables
 from advisor.models.stored_tensors import Model
 from advisor.runtimes import runtime_of
 from advisor.runtimes.base import Weights
+from advisor.scenario import Scenario, split_of
 from advisor.scenario.figures import BoundBy, Memory
-from advisor.scenario.scenario import Scenario, split_of
 
 
 class Layers(Struct, frozen=True):

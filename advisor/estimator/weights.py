@@ -11,7 +11,14 @@ from msgspec.structs import replace
 from advisor.errors import RequestError
 from advisor.estimator.gguf_tensors import Layout, gguf_layout
 from advisor.estimator.gguf_types import BASE_TYPES, kept_type
-from advisor.estimator.gguf_weights import GgufBytes, Span, gguf_bytes, table_span
+from advisor.estimator.gguf_weights import (
+    GgufBytes,
+    Span,
+    gguf_bytes,
+    stored_bytes,
+    table_span,
+    vision_bytes,
+)
 from advisor.knowledge.types import Format, Framework, GgmlType
 from advisor.memo import by_identity_up_to
 from advisor.models.shape import LLAMA_BLOCKS, Shape, kept_in_full
@@ -21,7 +28,7 @@ from advisor.scenario.figures import WeightProfile
 from advisor.scenario.support import KEPT_EXPERTS
 
 if TYPE_CHECKING:
-    from advisor.models.stored_tensors import Model, StoredModel
+    from advisor.models.stored_tensors import Model
 
 
 _MATRICES_PER_EXPERT = 3
@@ -184,7 +191,7 @@ def _weights(
     model, layout = known.model, known.layout
     stored = model.stored
     if stored is not None and stored.format_name == precision.name:
-        return _as_stored(model, stored)
+        return _gguf(model, stored_bytes(stored), (), 0.0, vision=vision_bytes(stored))
     ftype = _file_type(precision, as_gguf=as_gguf, moe=model.shape.moe is not None)
     if ftype is None:
         return _plain(known, precision)
@@ -202,12 +209,6 @@ def _weights(
         found = found.with_experts(gguf_bytes(model.shape, layout, KEPT_EXPERTS, ggml_types))
     spread = _UNCHECKED_SHARE if why else 0.0
     return _gguf(model, found, why, spread, vision=2 * (model.vision_parameters + unlisted))
-
-
-def _as_stored(model: Model, stored: StoredModel) -> Weights:
-    from advisor.estimator.gguf_weights import stored_bytes, vision_bytes  # noqa: PLC0415  files only
-
-    return _gguf(model, stored_bytes(stored), (), 0.0, vision=vision_bytes(stored))
 
 
 def _unlisted(model: Model, layout: Layout) -> int:

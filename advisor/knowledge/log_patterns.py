@@ -10,18 +10,16 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from msgspec import Struct
 
 from advisor.errors import KnowledgeError, UserError, raise_problems
 from advisor.files import compiled, data_dir, read_whole
 from advisor.knowledge.layers import Stack, layers, stack
+from advisor.knowledge.yaml_fields import Collector, Fields
 from advisor.suggest import did_you_mean
 from advisor.units import base_factor
-
-if TYPE_CHECKING:
-    from advisor.knowledge.yaml_fields import Collector, Fields
 
 FILE = "logs.yaml"
 Kind = Literal["memory", "count", "share", "parameters", "text"]
@@ -135,8 +133,6 @@ def load_log_patterns(folders: Stack = None) -> LogPatterns:
 
 def log_pattern_problems(files: Mapping[str, bytes]) -> Sequence[UserError]:
     """Find what is wrong with the ``logs.yaml`` of a knowledge folder; see ``check_knowledge``."""
-    from advisor.knowledge.yaml_fields import Collector  # noqa: PLC0415 - checks alone
-
     problems = Collector(KnowledgeError)
     if FILE in files:
         _entries(files[FILE], FILE, problems)
@@ -144,8 +140,6 @@ def log_pattern_problems(files: Mapping[str, bytes]) -> Sequence[UserError]:
 
 
 def _read(layers: Iterable[tuple[str, bytes]]) -> LogPatterns:
-    from advisor.knowledge.yaml_fields import Collector  # noqa: PLC0415 - a warm start does without
-
     problems = Collector(KnowledgeError)
     lines: dict[str, LogLine] = {}
     words: dict[str, dict[str, str]] = {}
@@ -161,8 +155,6 @@ def _read(layers: Iterable[tuple[str, bytes]]) -> LogPatterns:
 def _entries(
     content: bytes, shown: str, problems: Collector
 ) -> tuple[list[LogLine], list[tuple[str, Mapping[str, str]]]]:
-    from advisor.knowledge.yaml_fields import Fields  # noqa: PLC0415 - likewise
-
     lines: list[LogLine] = []
     words: list[tuple[str, Mapping[str, str]]] = []
     for node in problems.entries(content, shown, "- line: NAME"):
@@ -180,8 +172,6 @@ def _entries(
 
 
 def _words(entry: Fields) -> tuple[str, Mapping[str, str]]:
-    from advisor.knowledge.yaml_fields import Fields  # noqa: PLC0415 - likewise
-
     entry.only(("words", "means", "source"))
     entry.require("source")
     node = entry.require("means")
@@ -225,8 +215,6 @@ def _says(entry: Fields) -> Sequence[str]:
 
 
 def _sets(entry: Fields) -> Mapping[str, str]:
-    from advisor.knowledge.yaml_fields import Fields  # noqa: PLC0415 - likewise
-
     node = entry.node("sets")
     fields = Fields.of(node, "'sets'", entry.problems) if node else None
     if fields is None:

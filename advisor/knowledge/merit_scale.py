@@ -8,15 +8,16 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from math import log2, sqrt
 from statistics import median
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
-from msgspec import json
+from msgspec import Struct, convert, field, json
 
 from advisor.errors import KnowledgeError, Source, UserError
 from advisor.knowledge.catalogue import family_key, kin_key
-from advisor.knowledge.field_kinds import is_date
+from advisor.knowledge.field_kinds import Count, Kind, Text, Texts, is_date, sizes
 from advisor.knowledge.merit import USES, Board, Figure, Merit, Merits, purposes
-from advisor.knowledge.types import ModelRecord
+from advisor.knowledge.types import Knowledge, ModelRecord
+from advisor.memo import by_identity
 from advisor.suggest import did_you_mean
 
 FILE: Final = "merit.csv"
@@ -247,3 +248,38 @@ def _may_be(use: str, record: ModelRecord) -> bool:
 
 def _doublings(one: ModelRecord, other: ModelRecord) -> float:
     return abs(log2((one.parameters or 1) / (other.parameters or 1)))
+
+
+class Machine(Struct, frozen=True):
+    """A computer or rented instance by its product name, and the cards it is sold with."""
+
+    name: Text = field(name="machine")
+    aliases: Texts
+    cards: Texts
+    """One of these; of several the chip has to be named too."""
+    count: Count | None = None
+    """How many equal ones it has, where that is fixed."""
+    usual: Texts = ()
+    """Of several chips those that are meant where none is named, the first that has the memory."""
+    sizes: Annotated[tuple[int, ...], Kind(sizes)] = ()
+    """Memory it is sold with where that is not what the chip is, the usual one first."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+
+class CardNames(Struct, frozen=True):
+    """What is known of names of cards beside the catalogue; stored in the index of names."""
+
+    usual: tuple[str, ...] = ()
+    """Names of cards that are meant where a name stands for several (usual_cards.yaml)."""
+    of_memory: tuple[str, ...] = ()
+    """Those that are taken where nothing but their memory is said."""
+    words: tuple[str, ...] = ()
+    """Words beside a card's name that mean nothing (card_words.yaml)."""
+    machines: tuple[Machine, ...] = ()
+    """Computers by their product names (computers.yaml)."""
+
+
+@by_identity
+def card_names(knowledge: Knowledge) -> CardNames:
+    """Give them; nothing for knowledge that was made by hand."""
+    return convert(knowledge.index.get("card_names", {}), CardNames)

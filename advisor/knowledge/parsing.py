@@ -27,9 +27,8 @@ from advisor.knowledge.file_records import (
     finished_model,
 )
 from advisor.knowledge.index import build_index, named
-from advisor.knowledge.machines import CardNames, Machine
 from advisor.knowledge.merit import Board
-from advisor.knowledge.merit_scale import FILE, NUMBERS, stored_merits
+from advisor.knowledge.merit_scale import FILE, NUMBERS, CardNames, Machine, stored_merits
 from advisor.knowledge.plausibility import check_cards, check_models, check_stored
 from advisor.knowledge.programs import Capability
 from advisor.knowledge.record_links import (

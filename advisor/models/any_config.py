@@ -2,26 +2,259 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Final, Literal
 
 from msgspec.structs import replace
 
-from advisor.errors import NotDescribedError
-from advisor.models.architectures import FAMILIES, WRAPPERS, family_of
-from advisor.models.architectures.unknown import (
-    SPREAD,
-    cache_loose,
-    described,
-    parts_estimated,
-    sections,
-    used_unknown,
+from advisor.errors import NotDescribedError, SourceFileError
+from advisor.models.architecture import (
+    Arch,
+    Family,
+    Gguf,
+    Term,
+    gated,
+    kv_heads_or_all,
+    projections,
 )
-from advisor.models.class_defaults import class_defaults, doubts_of, part_defaults
+from advisor.models.architectures import FAMILIES, WRAPPERS, family_of
+from advisor.models.class_defaults import class_defaults, doubts_of, keeps_nothing, part_defaults
 from advisor.models.config import count, describe, read_config, read_text
 from advisor.models.config_keys import Keys, read_json_object
-from advisor.models.shape import UNKNOWN, Counts, Shape
+from advisor.models.layer_patterns import experts_after, sparse_steps, stated_window
+from advisor.models.parameter_terms import (
+    EXPERT_WIDTH,
+    EXPERTS,
+    EXPERTS_USED,
+    all_bias,
+    experts,
+    gated_expert,
+    latent_attention,
+    latents,
+    router,
+    shared,
+    up_down,
+)
+from advisor.models.recurrent import (
+    deltanet,
+    deltanet_terms,
+    kimi_delta,
+    kimi_delta_terms,
+    mamba,
+    mamba2,
+    mamba2_terms,
+    mamba_terms,
+    short_conv,
+    short_conv_terms,
+)
+from advisor.models.shape import UNKNOWN, Counts, Mla, Moe, Recurrent, Shape
 from advisor.suggest import did_you_mean
+
+Role = Literal["decoder", "encoder", "encoder-decoder"]
+SPREAD: Final = 0.35
+_HEADS: Final = ("num_attention_heads", "n_head", "n_heads", "num_heads")
+_LATENT: Final = ("kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim")
+_BIASES: Final = ("attention_bias", "qkv_bias", "use_bias", "bias")
+_LISTS: Final = ("layer_types", "layers_block_type", "block_types")
+_STATES: Final = {
+    "linear_num_key_heads": deltanet,
+    "linear_attn_config": kimi_delta,
+    "mamba_num_heads": mamba2,
+    "mamba_n_heads": mamba2,
+    "mamba_d_state": mamba,
+    "conv_L_cache": short_conv,
+    "n_groups": mamba2,
+    "state_size": mamba,
+}
+_COUNTS: Final[Mapping[str, Term]] = {
+    "deltanet": deltanet_terms,
+    "kimi-delta": kimi_delta_terms,
+    "mamba2": mamba2_terms,
+    "mamba": mamba_terms,
+    "conv": short_conv_terms,
+}
+_USUAL_MATRICES: Final = 6
+_UNDESCRIBED: Final = Recurrent("conv", 0, 0)
+_KINDS: Final = (
+    ("S", re.compile("sliding|local|swa|window")),
+    ("C", re.compile("chunk")),
+    ("R", re.compile("linear|mamba|conv|recur|ssm|delta|rwkv|gla|kda|lstm|lightning|hyena")),
+    ("N", re.compile("mlp|moe|ffn|dense")),
+)
+_UNGATED: Final = re.compile(r"^(gelu|relu|gelu_new|gelu_fast|relu2)$")
+_LAYER_NORM: Final = ("layer_norm_eps", "layer_norm_epsilon", "norm_epsilon")
+_ENCODES: Final = re.compile("MaskedLM|SequenceClassification|TokenClassification")
+_SPEAKS: Final = re.compile("CausalLM|ConditionalGeneration|LMHead")
+
+
+def described(keys: Keys, model_type: str) -> Family:
+    """Make a family of what the keys of a text model say."""
+    named = " ".join(f"{name}" for name in keys.items("architectures") or ())
+    both = keys.flag("is_encoder_decoder") or keys.stated("decoder_layers") is not None
+    bert = "bert" in model_type and not _SPEAKS.search(named)
+    encodes = bool(_ENCODES.search(named)) or bert or keeps_nothing(model_type)
+    role: Role = "encoder-decoder" if both else "encoder" if encodes else "decoder"
+    plain = _is_plain(keys) or (encodes and keys.stated("hidden_act") is None)
+    return Family(
+        attention=(_mixing,),
+        mixers={"N": (_mixing,)} if role == "encoder" else {"N": (), "R": (_recurring,)},
+        dense=(up_down if plain else gated,),
+        experts=(router, shared),
+        expert=gated_expert,
+        moe=_moe,
+        mla=_latents,
+        recurrent=_state,
+        extras=(_encoder,) if both else (),
+        kinds=_kinds,
+        ffn_kinds=_blocks,
+        window=stated_window,
+        attends=keys.stated(*_HEADS) is not None,
+        read_kv_heads=_kv_heads,
+        read_width=_width,
+        tied=role == "encoder",
+        role=role,
+        encoder_positions=_as_long if both else None,
+        gated=not plain,
+        gguf=(Gguf(""),),
+    )
+
+
+def _is_plain(keys: Keys) -> bool:
+    """Whether feed-forward blocks have no gate: as with LayerNorms and a GELU or ReLU."""
+    act = keys.stated("hidden_act", "activation_function", "hidden_activation")
+    if keys.stated(*_LAYER_NORM) is not None and keys.stated("rms_norm_eps") is None:
+        return act not in {"silu", "swiglu", "swish"}
+    return act is not None and _UNGATED.match(f"{act}") is not None
+
+
+def cache_loose(a: Arch) -> float:
+    """Give the share of the cache that may not be there: all where keys leave it open."""
+    open_window = a.window is not None and not set(a.kinds) & {"S", "C"}
+    return 1.0 if open_window or a.recurrent is _UNDESCRIBED else 0.0
+
+
+def parts_estimated(outer: Keys, text: Keys) -> int:
+    """Estimate the parameters of the parts beside the text model: plain transformer blocks."""
+    return sum(
+        _blocks_of(value)
+        for name, value in outer.data.items()
+        if isinstance(value, Mapping) and value is not text.data and name.endswith("_config")
+    )
+
+
+def _blocks_of(part: Mapping[str, object]) -> int:
+    def first(*names: str) -> int:
+        found = (part.get(name) for name in names)
+        return next((n for n in found if type(n) is int and 0 < n < 10**6), 0)
+
+    hidden = first("embed_dim", "hidden_size", "d_model", "width")
+    layers = first("num_hidden_layers", "depth", "layers", "encoder_layers", "num_layers")
+    width = first("intermediate_size", "encoder_ffn_dim", "ffn_dim") or 4 * hidden
+    inner = sum(_blocks_of(value) for value in part.values() if isinstance(value, Mapping))
+    return layers * hidden * (4 * hidden + 2 * width) + inner
+
+
+def _mixing(a: Arch) -> int:
+    biased = all_bias(a) if any(a.keys.stated(name) is True for name in _BIASES) else 0
+    return (latent_attention(a) if a.mla else projections(a)) + biased
+
+
+def _recurring(a: Arch) -> int:
+    """A layer with a state; one that nothing describes is taken for Mamba's usual widths."""
+    count = _COUNTS.get(a.recurrent.kind) if a.recurrent and a.recurrent.inner else None
+    return count(a) if count else _USUAL_MATRICES * a.hidden * a.hidden
+
+
+def _latents(a: Arch) -> Mla | None:
+    return latents(a) if all(a.keys.maybe(name) for name in _LATENT) else None
+
+
+def _moe(a: Arch) -> Moe | None:
+    """Routed experts, shared ones by their number or their width."""
+    if a.keys.stated("is_moe") is False:
+        return None
+    try:
+        found = experts(shared="width")(a)
+        return found if found is None or found.shared_width else experts(shared="count")(a)
+    except SourceFileError:
+        count, width = a.keys.uniform(*EXPERTS), a.keys.uniform(*EXPERT_WIDTH)
+        unstated = a.keys.uniform(*EXPERTS_USED) is None
+        return Moe(count, count, width) if count and width and unstated else None
+
+
+def used_unknown(keys: Keys, moe: Moe | None) -> bool:
+    """Whether a config tells how many experts there are, and not how many a token uses."""
+    return moe is not None and moe.experts > 1 and keys.uniform(*EXPERTS_USED) is None
+
+
+def _state(a: Arch) -> Recurrent:
+    for key, reader in _STATES.items():
+        if a.keys.stated(key) is not None:
+            try:
+                return reader(a)
+            except SourceFileError:
+                break
+    return _UNDESCRIBED
+
+
+def _kinds(a: Arch) -> str:
+    listed = a.keys.stated(*_LISTS)
+    if not a.heads:
+        return "R" * a.layers
+    if not isinstance(listed, list | tuple) or len(listed) != a.layers:
+        return "F" * a.layers
+    letters = "".join(_letter(f"{word}") for word in listed)
+    return letters if stated_window(a) else letters.replace("S", "F").replace("C", "F")
+
+
+def _letter(word: str) -> str:
+    return next((letter for letter, pattern in _KINDS if pattern.search(word)), "F")
+
+
+def _blocks(a: Arch) -> str:
+    if a.moe is None:
+        return ("D" if a.intermediate else "-") * a.layers
+    steps = a.keys.stated("decoder_sparse_step", "mlp_only_layers") is not None
+    found = (sparse_steps if steps else experts_after("first_k_dense_replace"))(a)
+    return found if a.intermediate else found.replace("D", "E")
+
+
+def _kv_heads(keys: Keys, heads: int) -> int:
+    """As stated where that can be, else all heads: the most there may be."""
+    _, stated = keys.find("num_key_value_heads", "num_kv_heads", "n_head_kv")
+    if isinstance(stated, list | tuple):
+        stated = max((n for n in stated if type(n) is int), default=0)
+    whole = type(stated) is int and 0 < stated <= heads and heads % stated == 0
+    return kv_heads_or_all(Keys({"n_head_kv": stated if whole else None}, ""), heads)
+
+
+def _width(keys: Keys, hidden: int) -> int:
+    _, stated = keys.find(
+        "intermediate_size", "ffn_dim", "ffn_hidden_size", "n_inner", "d_ff", "decoder_ffn_dim"
+    )
+    if isinstance(stated, list | tuple):
+        whole = [n for n in stated if type(n) is int]
+        return sum(whole) // len(whole) if whole else 4 * hidden
+    return stated if type(stated) is int and stated > 0 else 4 * hidden
+
+
+def _encoder(a: Arch) -> int:
+    """The encoder, and what the decoder needs to read it."""
+    layers = a.keys.maybe("encoder_layers", "num_encoder_layers", "num_layers") or a.layers
+    return layers * (_mixing(a) + 2 * a.hidden * a.intermediate) + a.layers * _mixing(a)
+
+
+def _as_long(_: Arch) -> int:
+    return 0
+
+
+def sections(config: Mapping[str, object]) -> Iterator[str]:
+    """Give the names of the parts that may hold the text model, the likeliest first."""
+    for name, value in config.items():
+        if isinstance(value, Mapping) and value.get("vocab_size") and value.get("hidden_size"):
+            yield name
 
 
 def load_config(path: Path) -> Shape:

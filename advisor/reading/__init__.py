@@ -1,1 +1,169 @@
 """What people type and paste, read: names of models and the public list, commands, logs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NoReturn
+
+from msgspec import Struct
+
+from advisor.errors import RequestError, UserError, raise_problems
+from advisor.knowledge.catalogue import MOST_CARDS, Cards, put_together
+from advisor.knowledge.index import by_text
+from advisor.knowledge.types import Gpu, Knowledge
+from advisor.reading.known import Reading, known_card, listed, namesakes, told
+
+_JOINED = re.compile(r"(?<!\s)\s++\+\s*+|\+(?=\S)")
+"""``Max+ 395`` is part of a name: there the sign has a space behind it and none before."""
+_COUNTED = re.compile(r"(\d{1,4})\s*[xX\u00d7]\s+(\S.*)")
+
+
+class _Part(Struct, frozen=True):
+    """Cards of one kind in a text, and the line that says how they were read."""
+
+    gpu: Gpu
+    count: int | None
+    others: tuple[Gpu, ...] = ()
+    line: str = ""
+
+
+@by_text
+def find_gpu(knowledge: Knowledge, text: str) -> Gpu:
+    """Find one card by name, alias, ``NAME:SIZE``, or as people say it; nothing is assumed.
+
+    Raises:
+        RequestError: Unknown (nearest names), of an unknown memory, or of several meanings.
+    """
+    if gpu := known_card(knowledge, text):
+        return gpu
+    part = _read(knowledge, text)
+    if part is None:
+        _unknown(knowledge, text)
+    if part.others or (part.count or 1) > 1:
+        names = [part.gpu.name, *(other.name for other in part.others)]
+        raise RequestError(
+            f"'{text}' names several cards: {listed(names)}.", hint="Write one of these."
+        )
+    return part.gpu
+
+
+@by_text
+def find_cards(knowledge: Knowledge, text: str) -> Cards:
+    """Find one card, several equal ones, or unequal ones joined by a plus.
+
+    Args:
+        knowledge: The cards that are known.
+        text: ``NAME``, ``NAME:SIZE``, ``2x NAME``, ``dual NAME``, and any of them joined.
+
+    Raises:
+        UserError: A card is unknown or ambiguous, or these do not work together.
+    """
+    pieces = _JOINED.split(text.strip())
+    if not all(map(_names_something, pieces)):
+        message = f"'{text}' lacks a card beside the plus" if text.strip() else "no GPU is named"
+        raise RequestError(message, hint="Write for example 'RTX 4090' or 'RTX 4090 + RTX 3090'.")
+    parts = _parts(knowledge, pieces)
+    found = [(1 if part.count is None else part.count, part.gpu) for part in parts]
+    total = sum(count for count, _ in found)
+    if not all(count for count, _ in found) or total > MOST_CARDS:
+        raise RequestError(
+            f"'{text}' names {total if total > MOST_CARDS else 'no'} cards",
+            hint=f"Give 1 to {MOST_CARDS}, for example 2x RTX 3090.",
+        )
+    counted = len(parts) > 1 or parts[0].count is not None
+    others = parts[0].others if len(parts) == 1 else ()
+    read_as = tuple(part.line for part in parts if part.line)
+    return put_together(knowledge, found, counted=counted, others=others, read_as=read_as)
+
+
+def _names_something(piece: str) -> bool:
+    matched = _COUNTED.fullmatch(piece.strip())
+    return bool((matched[2] if matched else piece).strip())
+
+
+def _parts(knowledge: Knowledge, pieces: Sequence[str]) -> Sequence[_Part]:
+    """Read every piece; a single one that is not understood may name several without a plus."""
+    problems: list[UserError] = []
+    found: list[_Part] = []
+    for piece in pieces:
+        try:
+            found.append(_counted(knowledge, piece.strip()))
+        except UserError as error:
+            problems.append(error)
+    if problems and (several := _apart(pieces)):
+        with suppress(UserError):
+            return [_counted(knowledge, piece) for piece in several]
+    raise_problems(problems)
+    return found
+
+
+def _apart(pieces: Sequence[str]) -> Sequence[str]:
+    """Cut a list that lacks the plus, without the processor; nothing where that changes nothing."""
+    from advisor.reading.near import split_at_words  # noqa: PLC0415 - where it is needed
+    from advisor.reading.ram import is_cpu  # noqa: PLC0415 - where it is needed
+
+    listed_ = split_at_words(pieces[0]) if len(pieces) == 1 else pieces
+    cards = [piece for piece in listed_ if not is_cpu(piece)]
+    return cards if cards != list(pieces) else ()
+
+
+def _counted(knowledge: Knowledge, text: str) -> _Part:
+    """Read a name with its count, in whatever form that is written.
+
+    Raises:
+        RequestError: It is not understood as it stands, nor with a count.
+    """
+    matched = _COUNTED.fullmatch(text)
+    if matched:
+        part = _read(knowledge, matched[2], int(matched[1]), text)
+        return part or _unknown(knowledge, matched[2])
+    refused: RequestError | None = None
+    try:
+        if part := _read(knowledge, text):
+            return part
+    except RequestError as error:
+        refused = error
+    from advisor.reading.near import counts_in  # noqa: PLC0415 - where it is needed
+
+    for count, name in counts_in(text):
+        with suppress(RequestError):
+            if part := _read(knowledge, name, count, text, unusual=True):
+                return part
+    if refused:
+        raise refused
+    return _unknown(knowledge, text)
+
+
+def _unknown(knowledge: Knowledge, text: str) -> NoReturn:
+    from advisor.reading.near import unknown_card  # noqa: PLC0415 - where it is needed
+
+    raise unknown_card(knowledge, text)
+
+
+def _read(
+    knowledge: Knowledge,
+    name: str,
+    count: int | None = None,
+    text: str = "",
+    *,
+    unusual: bool = False,
+) -> _Part | None:
+    """Read a name out of ``text``; ``unusual``: its count has a form that is told."""
+    gpu = known_card(knowledge, name)
+    if gpu is None:
+        from advisor.reading.spoken import spoken_card  # noqa: PLC0415 - where it is needed
+
+        found = spoken_card(knowledge, name, plural=(count or 1) > 1)
+        if found is None:
+            return None
+    else:
+        others = tuple(knowledge.gpus[other] for other in namesakes(knowledge, name, gpu))
+        how = f", the one of {(gpu.released or '')[:4]}" if others else ""
+        found = Reading(gpu, None, others, how)
+        if not others and not unusual:
+            return _Part(gpu, count)
+    each = found.count
+    total = count if each is None else each * (1 if count is None else count)
+    return _Part(found.gpu, total, found.others, told(found, text or name, total or 1))

@@ -27,7 +27,7 @@ from advisor.knowledge.index import (
 )
 from advisor.knowledge.names import find_format_candidates
 from advisor.knowledge.types import Format, Gpu, Knowledge, ModelRecord
-from advisor.models.resolution import model_from_record
+from advisor.models import model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.units import GIB, UnitError, parse_size_as_sold
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from advisor.errors import RequestError, UserError
 from advisor.knowledge.index import by_text
+from advisor.knowledge.names import find_model
 from advisor.knowledge.types import Knowledge
 from advisor.reading.known import ModelRead, known_model
 
@@ -66,8 +67,7 @@ def local_model(text: str, knowledge: Knowledge, *, hub: bool, offline: bool) ->
 
 
 def _known_or_fetched(text: str, knowledge: Knowledge, *, offline: bool) -> str:
-    from advisor.knowledge.names import find_model  # noqa: PLC0415
-    from advisor.models.hub.models import fetch, repository_of  # noqa: PLC0415
+    from advisor.models.hub import fetch, repository_of  # noqa: PLC0415
 
     repository, hint = repository_of(text), ""
     if repository is not None and "/" in repository:

@@ -15,7 +15,7 @@ from advisor.knowledge import names
 from advisor.knowledge.index import model_words
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.memo import by_identity
-from advisor.models.resolution import model_from_record
+from advisor.models import model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.reading.format_patterns import PLAIN, FormatSaid
 from advisor.reading.known import as_tuned, has_tuning, tuned_of, tuning_of
@@ -34,6 +34,8 @@ from advisor.reading.name_parts import (
     words,
 )
 from advisor.reading.public_list import PublicModel, bare_key, every_named, find_public
+from advisor.reading.public_made import SAME_WITHIN
+from advisor.reading.public_sizing import model_of
 
 _FREE: Final = re.compile(r"a\d+(?:\.\d+)?b|\d{4}|\d+k|\d+e")
 """Words that tell releases of one model apart: active size, date, context, experts."""
@@ -345,8 +347,6 @@ def of_its_own(
         own = None
     if own is None or found is None:
         return _unsized(parts, public, found) if own is None else Match(own)
-    from advisor.reading.public_made import SAME_WITHIN  # noqa: PLC0415  what is known does without
-
     more = own.parameters / found.model.parameters - 1
     same = abs(more) <= SAME_WITHIN
     if not same and (abs(more) <= _ABOUT_SAME or said.precision in PLAIN):
@@ -392,7 +392,5 @@ def _widths(model: Model) -> tuple[int, int, int]:
 
 
 def _public(knowledge: Knowledge, text: str) -> Model | None:
-    from advisor.reading.public_sizing import model_of  # noqa: PLC0415  what is known does without
-
     public = find_public(text)
     return model_of(public, knowledge) if public else None

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from advisor.errors import RequestError, UserError
 from advisor.knowledge.types import Knowledge, ModelRecord
+from advisor.models import model_from_record
 from advisor.models.architecture import stated_width
 from advisor.models.architectures import FAMILIES, family_of
 from advisor.models.config import read_config
-from advisor.models.resolution import model_from_record
 from advisor.models.shape import Counts, Shape, in_layers
 from advisor.models.stored_tensors import PACKED, Model
 from advisor.reading.public_config import is_the_class, plain_config

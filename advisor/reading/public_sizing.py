@@ -17,15 +17,20 @@ from advisor.errors import UserError
 from advisor.knowledge.index import index_of, model_key
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.memo import Kept
+from advisor.models import known_shape, model_from_record, stored_shapes
 from advisor.models.any_config import read_any
 from advisor.models.architectures import FAMILIES, family_of, is_known
 from advisor.models.class_defaults import keeps_nothing
 from advisor.models.config import read_config
-from advisor.models.resolution import known_shape, model_from_record, stored_shapes
 from advisor.models.shape import UNKNOWN, Counts, Shape
 from advisor.models.stored_tensors import Model
-from advisor.reading.public_config import configs_of, own_sizes, plain_config
-from advisor.reading.public_experts import is_mixture, with_experts
+from advisor.reading.public_config import (
+    configs_of,
+    is_mixture,
+    own_sizes,
+    plain_config,
+    with_experts,
+)
 from advisor.reading.public_list import PublicModel, counting, every_named
 from advisor.reading.public_made import (
     MOST_KNOWN,
@@ -302,9 +307,6 @@ def _as_named(public: PublicModel, model: Model) -> Model:
     return model
 
 
-# ---- what the list gives no shape of
-
-
 def _without_shape(public: PublicModel, alike: Sequence[_Known], knowledge: Knowledge) -> Model:
     """Take the model with the same name, or with exactly as many parameters."""
     named = _record_named(public, knowledge)
@@ -317,9 +319,7 @@ def _without_shape(public: PublicModel, alike: Sequence[_Known], knowledge: Know
         record = knowledge.models[best.name]
         fit = Fit(known_shape(record, knowledge), record, same=True, off=0.0, total=best.total)
         return made(public, fit, knowledge)
-    if (shaped := _twin(public)) is not None:
-        return _sized(shaped, knowledge)
-    if (shaped := solved(public)) is not None:
+    if (shaped := _twin(public) or solved(public)) is not None:
         return _sized(shaped, knowledge)
     missing = "layers and widths are" if not public.num_hidden_layers else "widths are"
     why = f"its {missing} not in the public list, and {_none_counts(public)}"

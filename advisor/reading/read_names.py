@@ -12,9 +12,9 @@ from advisor.errors import RequestError
 from advisor.knowledge.index import model_key, model_words
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.memo import by_identity
-from advisor.models.resolution import model_from_record
+from advisor.models import model_from_record
 from advisor.models.stored_tensors import Model
-from advisor.reading.format_patterns import FormatSaid, said_in
+from advisor.reading.format_patterns import FormatSaid, Tag, default_tag, said_in, tag_named
 from advisor.reading.known import ModelRead, as_tuned, known_model, listed, read_format, tuning_of
 from advisor.reading.name_match import Match, listed_whole, loosely, match, of_its_own, releases
 from advisor.reading.name_parts import (
@@ -25,7 +25,6 @@ from advisor.reading.name_parts import (
     publisher_words,
     words,
 )
-from advisor.reading.ollama import Tag, default_tag, tag_named
 
 _GGUF_DEFAULT: Final = "Q4_K_M"
 """What llama.cpp takes from a GGUF repository where no file is named (common/arg.cpp)."""

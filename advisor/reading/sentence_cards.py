@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from advisor.errors import RequestError, UserError
 from advisor.knowledge.catalogue import Cards, sizes_of
-from advisor.knowledge.machines import card_names
+from advisor.knowledge.merit_scale import card_names
 from advisor.knowledge.types import Knowledge
-from advisor.reading.cards import find_cards
+from advisor.reading import find_cards
 from advisor.reading.model_names import is_read, read_model
 from advisor.reading.name_parts import SIZE
 from advisor.reading.sentence_numbers import COUNTS, HOLE, counted

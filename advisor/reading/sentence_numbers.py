@@ -6,9 +6,8 @@ import re
 from collections.abc import Mapping, MutableMapping, Sequence
 
 from advisor.errors import RequestError
-from advisor.reading.cpus import is_cpu
 from advisor.reading.name_parts import params_around
-from advisor.reading.ram import read_ram
+from advisor.reading.ram import is_cpu, read_ram
 from advisor.units import UnitError, parse_whole
 
 HOLE = "|"

@@ -12,17 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 from advisor.errors import RequestError
 from advisor.knowledge import names
 from advisor.knowledge.catalogue import BACKEND_OF_WORD
-from advisor.knowledge.machines import card_names
+from advisor.knowledge.merit_scale import card_names
 from advisor.knowledge.types import Knowledge
 from advisor.memo import by_identity
-from advisor.reading.cards import find_cards
+from advisor.reading import find_cards
 from advisor.reading.known import read_format
 from advisor.reading.model_names import is_read, read_model
 from advisor.reading.name_match import names_family
 from advisor.reading.name_parts import SIZE
 from advisor.reading.name_parts import words as name_words
 from advisor.reading.public_list import find_public
-from advisor.reading.question import Read, command_for, means_own
 from advisor.reading.sentence_cards import (
     EXAMPLE,
     assume_card,
@@ -40,6 +39,7 @@ from advisor.reading.sentence_numbers import (
     read_numbers,
     read_wishes,
 )
+from advisor.reading.shell import Read, command_for, means_own
 
 _LONGEST_NAME = 8  # words; no card or model has more
 _MODEL_WAS = "|model|"  # what stands where the model was taken out

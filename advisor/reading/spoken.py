@@ -24,7 +24,7 @@ from advisor.knowledge.index import (
     is_size_word,
     nothing_but_brands,
 )
-from advisor.knowledge.machines import Machine, card_names
+from advisor.knowledge.merit_scale import Machine, card_names
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import by_identity
 from advisor.reading.known import Reading, no_such_size

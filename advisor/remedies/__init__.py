@@ -1,1 +1,105 @@
 """Remedies: changed scenarios, each estimated by the estimator that sized the request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from advisor.knowledge.layers import Stack
+from advisor.knowledge.vocabulary import ACTION_FACT, Vocabulary, load_vocabulary
+from advisor.remedies import (
+    cards,
+    combine,
+    formats,
+    framework,
+    kv_cache,
+    last_resort,
+    model,
+    speculative,
+)
+from advisor.remedies.option import Base, Option, Remedy
+from advisor.scenario.figures import Limits
+
+REMEDIES: list[Remedy] = [
+    formats.REMEDY,
+    kv_cache.REMEDY,
+    model.TEXT_ONLY,
+    framework.SHARE,
+    framework.GRAPHS,
+    framework.STEPS,
+    kv_cache.SHORTER,
+    kv_cache.LONGER,
+    kv_cache.SMALLER,
+    kv_cache.LARGER,
+    kv_cache.LAYERS,
+    kv_cache.EXPERTS,
+    framework.FLASH_ATTENTION,
+    cards.FEWER,
+    cards.SPLIT,
+    framework.BACKEND,
+    framework.LARGER_STEPS,
+    cards.MORE,
+    cards.SECOND,
+    cards.LARGER,
+    cards.RENTED,
+    model.REMEDY,
+    model.MIXTURE,
+    framework.FRAMEWORK,
+    speculative.DRAFT,
+    speculative.HEAD,
+    combine.REMEDY,
+    last_resort.REMEDY,
+]
+
+
+def build_options(base: Base, limits: Limits) -> tuple[Option, ...]:
+    """Build every what-if of a request, in a stable order, unique by key."""
+    found: dict[str, Option] = {}
+    if base.scenario.gpu is None:
+        return ()
+    for remedy in sorted(REMEDIES, key=lambda remedy: remedy.joins):
+        if remedy.propose:
+            for option in remedy.propose(base, limits, found):
+                found.setdefault(option.key, option)
+    return tuple(found.values())
+
+
+def actions() -> tuple[str, ...]:
+    """What rules may recommend."""
+    return tuple(dict.fromkeys(remedy.action for remedy in REMEDIES))
+
+
+def remedies_of(action: str) -> Iterator[Remedy]:
+    """Those that stand for an action; none where it is unknown."""
+    return (remedy for remedy in REMEDIES if remedy.action == action)
+
+
+def settings_of(action: str) -> frozenset[str]:
+    """Settings of a request of which the title and the text of an action speak."""
+    return frozenset().union(*(remedy.settings for remedy in remedies_of(action)))
+
+
+def told_by(action: str) -> str:
+    """The setting that tells one change of an action from another; empty: all that changes."""
+    return next((remedy.told_by for remedy in remedies_of(action) if remedy.told_by), "")
+
+
+def is_uncertain(action: str) -> bool:
+    """Whether the gain of an action hangs on what is written."""
+    return any(remedy.uncertain for remedy in remedies_of(action))
+
+
+def rule_vocabulary(folder: Stack = None) -> Vocabulary:
+    """Read what rules may name: the facts of a knowledge folder, and every action there is.
+
+    Raises:
+        KnowledgeError: facts.yaml is wrong; several problems come as ``Problems``.
+    """
+    vocabulary = load_vocabulary(folder)
+    fact = vocabulary.facts.get(ACTION_FACT)
+    more = [action for action in actions() if fact and action not in fact.values]
+    if fact is None or not more:
+        return vocabulary
+    facts = {**vocabulary.facts, ACTION_FACT: replace(fact, values=(*fact.values, *more))}
+    return Vocabulary(facts, " ".join([vocabulary.sha256, *more]), vocabulary.texts)

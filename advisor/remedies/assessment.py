@@ -11,13 +11,13 @@ from math import log
 
 from msgspec import Struct
 
-from advisor.estimator.memory import estimate_memory
+from advisor.estimator import estimate_memory
 from advisor.estimator.placement import host_fits
 from advisor.estimator.speed import estimate_speed
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.knowledge.vocabulary import FactValue
 from advisor.memo import Kept
-from advisor.scenario import support
+from advisor.scenario import Key, Scenario, any_context_key, offloads, split_of, support, whole_key
 from advisor.scenario.figures import (
     Margin,
     Memory,
@@ -26,7 +26,6 @@ from advisor.scenario.figures import (
     held_percent,
     margin_of,
 )
-from advisor.scenario.scenario import Key, Scenario, any_context_key, offloads, split_of, whole_key
 from advisor.units import percent
 
 _FULL_BITS = 16

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from advisor.errors import UserError
+from advisor.estimator import free_bytes
 from advisor.estimator.limits import MOST_CARDS, can_double, fewest_gpus
-from advisor.estimator.memory import free_bytes
 from advisor.knowledge import catalogue
 from advisor.knowledge.catalogue import MAKERS, MOSTLY_RENTED, TOGETHER, CardRow, Cards
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import by_identity
-from advisor.reading.cards import find_cards
+from advisor.reading import find_cards
 from advisor.remedies.option import (
     Base,
     Option,
@@ -23,9 +23,9 @@ from advisor.remedies.option import (
     stored_bytes,
     whole_if_held,
 )
+from advisor.scenario import Scenario, is_usual_split, offloads, split_of, split_ways
 from advisor.scenario.choices import runs
 from advisor.scenario.resolve import default_backend
-from advisor.scenario.scenario import Scenario, is_usual_split, offloads, split_of, split_ways
 from advisor.units import GIB
 
 _PER_SEGMENT = {True: 2, False: 1}

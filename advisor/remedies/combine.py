@@ -20,10 +20,10 @@ from advisor.knowledge.types import Format, KvType
 from advisor.remedies.cards import LARGER, MORE, RENTED
 from advisor.remedies.formats import in_framework, smaller_formats, with_format, worth_having
 from advisor.remedies.kv_cache import BATCH, CONTEXT, smaller_caches, with_cache
+from advisor.remedies.kv_cache import EXPERTS_DEGREE as EXPERTS
+from advisor.remedies.kv_cache import LAYERS_DEGREE as LAYERS
 from advisor.remedies.machines import on_machines
 from advisor.remedies.model import text_alone_plan
-from advisor.remedies.offload import EXPERTS_DEGREE as EXPERTS
-from advisor.remedies.offload import LAYERS_DEGREE as LAYERS
 from advisor.remedies.option import Base, Option, Remedy, cards_hold, stored_bytes
 from advisor.remedies.search import (
     Bounds,
@@ -37,8 +37,7 @@ from advisor.remedies.search import (
     solved,
     stretched,
 )
-from advisor.scenario import support
-from advisor.scenario.scenario import Scenario, offloads
+from advisor.scenario import Scenario, offloads, support
 
 _MOST_STEPS = 3
 _MOST_OFFERED = 6

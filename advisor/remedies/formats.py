@@ -27,11 +27,10 @@ from advisor.remedies.option import (
 )
 from advisor.remedies.search import Bounds, Plan
 from advisor.runtimes import runtime_of
-from advisor.scenario import support
+from advisor.scenario import Scenario, can_split, support
 from advisor.scenario.choices import Pair, choices_for, obtainable, runs
 from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import backend_in
-from advisor.scenario.scenario import Scenario, can_split
 from advisor.scenario.support import without_lost_drafts
 
 Sized = tuple[Format, int]

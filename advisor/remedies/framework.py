@@ -10,9 +10,9 @@ from advisor.remedies.formats import in_framework, other_frameworks
 from advisor.remedies.option import Base, Option, Remedy, cards_hold, make_option, may_help
 from advisor.runtimes import runtime_of
 from advisor.runtimes.commands import can_tell
+from advisor.scenario import claimed_share, offloads
 from advisor.scenario.figures import margin_of
 from advisor.scenario.resolve import backends_of
-from advisor.scenario.scenario import claimed_share, offloads
 
 
 def _others(base: Base, *_: object) -> Iterator[Option]:

@@ -13,8 +13,8 @@ from advisor.remedies.cards import MORE
 from advisor.remedies.formats import REMEDY as QUANTIZE
 from advisor.remedies.formats import of_equal_bits
 from advisor.remedies.framework import FRAMEWORK
+from advisor.remedies.kv_cache import EXPERTS, LAYERS
 from advisor.remedies.kv_cache import REMEDY as KV_CACHE
-from advisor.remedies.offload import EXPERTS, LAYERS
 from advisor.remedies.option import Base, Expected, Remedy, option_key
 from advisor.scenario import support
 from advisor.scenario.choices import choices_for

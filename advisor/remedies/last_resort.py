@@ -12,15 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.estimator import estimate_memory
 from advisor.estimator.limits import MOST_CARDS
-from advisor.estimator.memory import estimate_memory
 from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.types import Format, Framework, Gpu
 from advisor.models.stored_tensors import Model
 from advisor.remedies.cards import current_cards
 from advisor.remedies.combine import REMEDY as COMBINE
 from advisor.remedies.kv_cache import BATCH, CONTEXT, smaller_caches, with_cache
-from advisor.remedies.offload import LAYERS_DEGREE as LAYERS
+from advisor.remedies.kv_cache import LAYERS_DEGREE as LAYERS
 from advisor.remedies.option import Base, Option, Remedy, cards_hold, stored_bytes
 from advisor.remedies.search import (
     Bounds,

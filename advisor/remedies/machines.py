@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from advisor.estimator.memory import free_bytes
+from advisor.estimator import free_bytes
 from advisor.knowledge.catalogue import MOSTLY_RENTED, CardRow
 from advisor.knowledge.types import Format, Knowledge
 from advisor.remedies.cards import (
@@ -25,8 +25,7 @@ from advisor.remedies.cards import (
 from advisor.remedies.formats import families_elsewhere, in_framework, with_format, worth_having
 from advisor.remedies.option import Base, Option, Remedy, stored_bytes
 from advisor.remedies.search import Plan, best_of, bounds, proved
-from advisor.scenario import support
-from advisor.scenario.scenario import Scenario
+from advisor.scenario import Scenario, support
 
 _RENTED = {"datacenter": (1, 2, 4, 8)}
 _BOUGHT = {"workstation": (1, 2, 3, 4), "consumer": (1, 2, 3, 4)}

@@ -14,24 +14,23 @@ from typing import Final
 from msgspec.structs import replace
 
 from advisor.errors import UserError
+from advisor.estimator import free_bytes
 from advisor.estimator.limits import spare_bytes
-from advisor.estimator.memory import free_bytes
 from advisor.knowledge import catalogue
 from advisor.knowledge.catalogue import ModelRow
 from advisor.knowledge.merit import merit_of, purposes
 from advisor.knowledge.types import Format, Knowledge
-from advisor.models.resolution import model_from_record, text_alone
+from advisor.models import model_from_record, text_alone
 from advisor.models.stored_tensors import Model
 from advisor.remedies.formats import Sized, faithful_formats
-from advisor.remedies.offload import fewest_experts_out, moves_experts
+from advisor.remedies.kv_cache import fewest_experts_out, moves_experts
 from advisor.remedies.option import Base, Option, Remedy, make_option, stored_bytes
 from advisor.remedies.search import Plan
 from advisor.runtimes.commands import can_tell
-from advisor.scenario import support
+from advisor.scenario import Scenario, can_split, offloads, support
 from advisor.scenario.choices import runs as can_run
 from advisor.scenario.figures import margin_of
 from advisor.scenario.resolve import default_context
-from advisor.scenario.scenario import Scenario, can_split, offloads
 from advisor.scenario.support import without_lost_drafts
 
 _MOST_MODELS = 5

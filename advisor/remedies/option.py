@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Literal, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.estimator import free_bytes
 from advisor.estimator.limits import spare_bytes
-from advisor.estimator.memory import free_bytes
 from advisor.estimator.placement import host_fits
 from advisor.estimator.weights import weight_profile
 from advisor.knowledge.types import Format, Framework, Knowledge
 from advisor.knowledge.vocabulary import FactValue
 from advisor.remedies.assessment import known_outlook, outlook_of, quality_loss
+from advisor.scenario import Scenario, can_split, offloads, split_of
 from advisor.scenario.asked_format import precision_asked
 from advisor.scenario.choices import Pair, choices_for, server_caches
 from advisor.scenario.figures import Limits, Memory, Speed
@@ -28,13 +29,12 @@ from advisor.scenario.resolve import (
     layers_of_experts,
     layers_on_cards,
 )
-from advisor.scenario.scenario import Scenario, can_split, offloads, split_of
 from advisor.scenario.settings import Request
 from advisor.scenario.support import without_lost_drafts
 
 if TYPE_CHECKING:
+    from advisor.scenario import Scenario
     from advisor.scenario.figures import Margin, Memory, Speed
-    from advisor.scenario.scenario import Scenario
 
 
 Effort = Literal["setting", "download", "rebuild", "purchase"]

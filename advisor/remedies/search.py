@@ -9,8 +9,8 @@ from msgspec import Struct, field
 
 from advisor.knowledge.types import Format, Knowledge, KvType
 from advisor.remedies.option import EFFORTS, Base, Effort, Option, Remedy, make_option
+from advisor.scenario import Scenario, offloads
 from advisor.scenario.images import least_context
-from advisor.scenario.scenario import Scenario, offloads
 
 _GENTLE_CACHE_BITS = 8.0
 _GENTLE_CLASS_BITS = 4

@@ -16,8 +16,7 @@ from advisor.reading.known import as_tuned, tells_instruct
 from advisor.remedies.model import sized_record
 from advisor.remedies.option import Base, Effort, Option, Remedy, make_option
 from advisor.runtimes import runtime_of
-from advisor.scenario import support
-from advisor.scenario.scenario import Scenario
+from advisor.scenario import Scenario, support
 from advisor.scenario.support import DRAFT_SHARE, same_vocabulary
 
 _LIGHT_DRAFT = 1 / 25

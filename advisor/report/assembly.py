@@ -12,8 +12,8 @@ from advisor.advice.document import Advice, Note, Recommendation
 from advisor.advice.projection import numbers_of, options_doc
 from advisor.files import data_dir
 from advisor.knowledge.layers import Layer, Stack, UserEntry, layers
+from advisor.remedies import settings_of
 from advisor.remedies.option import Expected
-from advisor.remedies.registry import settings_of
 from advisor.report.figures import counted, known, listed, say, spoken, words_of
 from advisor.report.remedy_view import OptionView, caveats_of
 from advisor.report.situation import Situation

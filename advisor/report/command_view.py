@@ -10,8 +10,8 @@ from msgspec import Struct
 from advisor.advice.command_check import Checked
 from advisor.advice.document import Advice
 from advisor.reading.meanings import not_sized
-from advisor.report.clauses import escaped
 from advisor.report.figures import wrapped
+from advisor.report.views import escaped
 from advisor.units import typed
 
 _WIDTH = 88

@@ -15,10 +15,9 @@ from msgspec import Struct
 from advisor.errors import visible
 from advisor.files import __version__, user_cache_dir
 from advisor.knowledge.types import Knowledge
+from advisor.reading.machine import unusual
 from advisor.reading.machine.mapped import Known, known_cards
-from advisor.reading.machine.probe import ask_tool
-from advisor.reading.machine.records import Card, Machine, Ram
-from advisor.reading.machine.unusual import unusual
+from advisor.reading.machine.probe import Card, Machine, Ram, ask_tool
 
 _SECONDS = 2.0
 _VERSION = re.compile(r"\bv?(\d+\.\d+[\w.+-]*|b?\d{3,})\b")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from advisor.estimator.limits import LONGEST_TOKENS
 from advisor.remedies.formats import REMEDY as QUANTIZE
-from advisor.report import clauses
 from advisor.report import figures as f
+from advisor.report import views
 from advisor.report.figures import flag, say
 from advisor.runtimes import runtime_named
 from advisor.scenario.figures import may_wait
@@ -256,7 +256,7 @@ WRITERS: Mapping[str, Writer] = {
     "memory.cache_serves_several": lambda d: flag(_at_once(d) > 1),
     "memory.cache_not_all": lambda d: flag(_cache_not_all(d)),
     "memory.held_sequences": lambda d: f.count(fewer_held(d.memory, d.scenario)),
-    "memory.approximate_parts": lambda d: clauses.estimated_parts(d.memory.approximate),
+    "memory.approximate_parts": lambda d: views.estimated_parts(d.memory.approximate),
     "memory.max_context": lambda d: f.count(_context(d)),
     "memory.max_batch": _batch,
     "memory.context_can_grow": lambda d: flag((_context(d) or 0) > d.scenario.context_tokens),

@@ -12,12 +12,11 @@ from msgspec import Struct
 from advisor.knowledge.layers import Stack
 from advisor.report import figures as f
 from advisor.report.charts import Drawing, bar_svg, grid_html, growth_svg, speed_svg
-from advisor.report.clauses import coded, escaped
 from advisor.report.figures import say, spoken, wrapped
 from advisor.report.prose import Length, Report, report
 from advisor.report.remedy_view import Remedy, changes
 from advisor.report.templates import templates_for
-from advisor.report.views import Placeholders
+from advisor.report.views import Placeholders, coded, escaped
 from advisor.units import typed
 
 if TYPE_CHECKING:

@@ -12,12 +12,11 @@ from msgspec.structs import replace
 from advisor.knowledge.layers import Stack
 from advisor.report import figures as f
 from advisor.report.assembly import Views, barred
-from advisor.report.clauses import said, whose
 from advisor.report.figures import known, say, spoken
 from advisor.report.remedy_view import OptionView, Remedy, RemedyFigures
 from advisor.report.situation import LONG_CONTEXT_TOKENS
 from advisor.report.templates import Templates, templates_for
-from advisor.report.views import Told
+from advisor.report.views import Told, said, whose
 
 if TYPE_CHECKING:
     from advisor.advice.document import Advice, Recommendation

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 from msgspec import Struct
 
 from advisor.knowledge.catalogue import TOGETHER
-from advisor.remedies.registry import is_uncertain, settings_of, told_by
+from advisor.remedies import is_uncertain, settings_of, told_by
 from advisor.report import figures as f
-from advisor.report.clauses import article
 from advisor.report.figures import counted, flag, known, say
 from advisor.report.memory_view import fewer_held, layers_of, runs
-from advisor.report.views import View
+from advisor.report.views import View, article
 
 if TYPE_CHECKING:
     from advisor.advice.configuration import SetupDoc

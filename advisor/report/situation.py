@@ -7,10 +7,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING, ClassVar
 
 from advisor.knowledge.catalogue import MAKERS
-from advisor.remedies.offload import EXPERTS, LAYERS
-from advisor.report import clauses
+from advisor.remedies.kv_cache import EXPERTS, LAYERS
 from advisor.report import figures as f
 from advisor.report import memory_view as memory
+from advisor.report import views
 from advisor.report.figures import flag, known, say
 from advisor.report.memory_view import places_layers, runs
 from advisor.report.template_writer import SEED, variation
@@ -309,8 +309,8 @@ WRITERS: Mapping[str, Writer] = {
     "model.generates": lambda d: flag(d.scenario.model.modality in WRITES),
     "model.transcribes": lambda d: flag(d.scenario.model.modality == "audio"),
     "model.vision": lambda d: flag(d.scenario.model.modality == "vision"),
-    "model.image_cost": lambda d: clauses.image_tokens(d.scenario.model.image_tokens),
-    "model.images_held": lambda d: clauses.images_held(
+    "model.image_cost": lambda d: views.image_tokens(d.scenario.model.image_tokens),
+    "model.images_held": lambda d: views.images_held(
         d.scenario.model.image_tokens, d.scenario.context_tokens
     ),
     "model.licence": lambda d: plain(d.scenario.model.licence or ""),

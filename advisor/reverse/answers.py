@@ -14,12 +14,11 @@ from advisor.estimator.limits import find_limits
 from advisor.knowledge import names
 from advisor.knowledge.merit import USES, Merit, Use
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
-from advisor.scenario import support
+from advisor.scenario import Scenario, offloads, support
 from advisor.scenario.asked_format import formats_named
 from advisor.scenario.figures import Limits, Margin, Memory, Speed, margin_of
 from advisor.scenario.host import ram_pace
 from advisor.scenario.resolve import default_context
-from advisor.scenario.scenario import Scenario, offloads
 from advisor.scenario.settings import Request, number_problems
 from advisor.suggest import did_you_mean
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from advisor.advice.preparation import model_warnings
 from advisor.errors import raise_problems
 from advisor.knowledge.catalogue import MAKERS, Cards
-from advisor.models.resolution import text_alone
+from advisor.models import text_alone
 from advisor.models.stored_tensors import Model
 from advisor.reverse.answers import (
     Answer,

@@ -12,7 +12,7 @@ from advisor.advice.preparation import card_warnings
 from advisor.errors import RequestError, UserError, raise_problems
 from advisor.knowledge.catalogue import Cards
 from advisor.knowledge.merit import USES, merits
-from advisor.models.resolution import model_from_record, text_alone
+from advisor.models import model_from_record, text_alone
 from advisor.models.stored_tensors import Model
 from advisor.reading.public_list import PublicModel, exact
 from advisor.reading.public_sizing import model_of

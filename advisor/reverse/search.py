@@ -12,8 +12,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.errors import UserError
+from advisor.estimator import estimate_memory
 from advisor.estimator.limits import largest_gpu_layers, smallest_cpu_experts
-from advisor.estimator.memory import estimate_memory
 from advisor.estimator.placement import card_of, host_fits
 from advisor.estimator.speed import estimate_speed
 from advisor.knowledge.catalogue import Cards
@@ -21,13 +21,12 @@ from advisor.knowledge.types import Format, Framework, Knowledge
 from advisor.models.stored_tensors import Model
 from advisor.reverse.answers import Answer, Reason, Wish, with_cards
 from advisor.reverse.ranking import context_for
-from advisor.scenario import support
+from advisor.scenario import Scenario, support
 from advisor.scenario.capability import cut_width
 from advisor.scenario.choices import runs
 from advisor.scenario.figures import margin_of
 from advisor.scenario.host import ram_pace
 from advisor.scenario.resolve import assembled, default_backend
-from advisor.scenario.scenario import Scenario
 
 Pair = tuple[Format, Framework]
 _LEAST_SHARE = 0.9

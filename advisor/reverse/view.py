@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from advisor.knowledge.layers import user_record
 from advisor.report import figures as f
-from advisor.report.clauses import named
 from advisor.report.situation import WRITES
+from advisor.report.views import named
 from advisor.reverse.cards import power_w, price_usd
 from advisor.reverse.documents import user_entries_of
 from advisor.scenario.figures import headroom_percent, margin_of
@@ -19,7 +19,7 @@ from advisor.units import plain
 if TYPE_CHECKING:
     from advisor.knowledge.types import Knowledge
     from advisor.reverse.answers import Found, Row
-    from advisor.scenario.scenario import Scenario
+    from advisor.scenario import Scenario
 
 
 UNKNOWN = "unknown"

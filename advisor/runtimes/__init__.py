@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from advisor.errors import KnowledgeError, UserError
+from advisor.errors import KnowledgeError
 from advisor.runtimes.base import Runtime
 from advisor.runtimes.libraries import ExLlama, Mlx, Transformers
 from advisor.runtimes.llamacpp import LlamaCpp
@@ -55,19 +55,6 @@ def runtime_named(memory_model: str) -> Runtime:
     return _RUNTIMES[memory_model]
 
 
-def memory_model_problems(files: Mapping[str, bytes]) -> Sequence[UserError]:
-    """Say of every framework in files of knowledge where it names a memory model that none has."""
-    from advisor.knowledge.field_kinds import FlawedError, choice  # noqa: PLC0415 - likewise
-    from advisor.knowledge.overlay import entries_of  # noqa: PLC0415 - pyyaml, for checks alone
-
-    problems: list[UserError] = []
-    entries = [*entries_of(files, "frameworks", problems)]
-    problems.clear()
-    read = choice((*_RUNTIMES, "none"))
-    for entry in entries:
-        node = entry.values.get("memory_model")
-        try:
-            _ = node and node.text and read(node)
-        except FlawedError as flawed:
-            entry.flaws(flawed.flaws, "memory_model")
-    return problems
+def memory_models() -> Sequence[str]:
+    """List the memory models there are."""
+    return tuple(_RUNTIMES)

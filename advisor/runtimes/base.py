@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct
 
+from advisor.scenario import split_of
 from advisor.scenario.images import images_of, read_size, tokens_of_image, tower_bytes
-from advisor.scenario.scenario import split_of
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Format, KvType
     from advisor.models.shape import Mla, Recurrent, Shape
+    from advisor.scenario import Scenario
     from advisor.scenario.figures import WeightProfile
-    from advisor.scenario.scenario import Scenario
 
 FLOAT_BYTES = 4
 _HALF_BYTES = 2

@@ -20,9 +20,9 @@ from advisor.runtimes.command_values import (
     needed_settings,
     shares_of,
 )
+from advisor.scenario import Key, Scenario, size_key
 from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import default_backend
-from advisor.scenario.scenario import Key, Scenario, size_key
 from advisor.units import shell_word
 
 _NO_REASON = "No option for it is known."

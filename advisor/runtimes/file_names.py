@@ -41,7 +41,7 @@ def own_gguf(model: Model, precision: Format) -> str | None:
 
 def ollama_from(model: Model, precision: Format) -> str:
     """Name what Ollama builds on: a tag of its library, a repository, else a file."""
-    from advisor.reading.ollama import tag_of  # noqa: PLC0415  of one framework
+    from advisor.reading.format_patterns import tag_of  # noqa: PLC0415  of one framework
 
     if model.hf_id and not model.stored and (tag := tag_of(model.name, precision.name)):
         return tag

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from advisor.knowledge.types import KvType
     from advisor.models.shape import Mla, Shape
-    from advisor.scenario.scenario import Scenario
+    from advisor.scenario import Scenario
 
 _SLIDING_EXTRA_BYTES = 8
 

@@ -27,7 +27,7 @@ from advisor.runtimes.base import (
     Weights,
     up,
 )
-from advisor.scenario.scenario import split_of
+from advisor.scenario import split_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from advisor.knowledge.types import KvType
     from advisor.models.shape import Shape
     from advisor.models.stored_tensors import Model
-    from advisor.scenario.scenario import Scenario
+    from advisor.scenario import Scenario
 
 FRAMEWORK = "llama.cpp"
 OLLAMA = "Ollama"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from advisor.knowledge.types import Gpu, KvType
     from advisor.models.shape import Mla
-    from advisor.scenario.scenario import Scenario
+    from advisor.scenario import Scenario
 
 _PERCENT = 100
 _INDEX_BLOCK = 128

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from advisor.runtimes.base import CacheShape, Cells, Compute, Range
 from advisor.runtimes.server import Server, shown_bytes
-from advisor.scenario.scenario import split_of
+from advisor.scenario import split_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from advisor.runtimes.base import Placement
-    from advisor.scenario.scenario import Scenario
+    from advisor.scenario import Scenario
 FRAMEWORK = "SGLang"
 _SIZES = ("small", "medium", "large", "largest")
 _EDGES = ("sglang_small_card_bytes", "sglang_medium_card_bytes", "sglang_large_prefill_card_bytes")

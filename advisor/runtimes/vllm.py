@@ -19,7 +19,7 @@ from advisor.runtimes.base import (
     up,
 )
 from advisor.runtimes.server import Server
-from advisor.scenario.scenario import is_pipeline, split_of
+from advisor.scenario import is_pipeline, split_of
 from advisor.units import GIB
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from advisor.knowledge.types import Gpu
     from advisor.models.shape import Shape
-    from advisor.scenario.scenario import Scenario
+    from advisor.scenario import Scenario
 
 FRAMEWORK = "vLLM"
 _STEP_TOKENS = 2048

@@ -104,7 +104,7 @@ def precision_asked(
 def _asked_by_none(model: Model, framework: Framework | None) -> str:
     """Say what a model is taken in whose files are not here; a config.json alone is 16 bits."""
     if framework and framework.library_tags:
-        from advisor.reading.ollama import library_format  # noqa: PLC0415  of one framework
+        from advisor.reading.format_patterns import library_format  # noqa: PLC0415  of one framework
 
         if held := library_format(model.name):
             return held

@@ -8,12 +8,11 @@ from pathlib import Path
 from advisor.errors import RequestError
 from advisor.knowledge.reach import allowed, check_path
 from advisor.knowledge.types import Knowledge
-from advisor.models.resolution import model_from_path, model_from_record
+from advisor.models import model_from_path, model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.reading.known import ModelRead
 from advisor.reading.model_names import read_model
-from advisor.scenario import support
-from advisor.scenario.scenario import Scenario
+from advisor.scenario import Scenario, support
 
 _MODEL_FILES = frozenset({".json", ".gguf", ".safetensors"})
 

@@ -23,10 +23,9 @@ from advisor.units import GB, GIB, UnitError, counted
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Gpu
-    from advisor.reading.cpus import Cpu
-    from advisor.reading.machine.records import Machine
-    from advisor.reading.ram import RamKind
-    from advisor.scenario.scenario import Scenario
+    from advisor.reading.machine.probe import Machine
+    from advisor.reading.ram import Cpu, RamKind
+    from advisor.scenario import Scenario
 
 _MT = 8e6
 """Bytes/s of one channel per MT/s."""
@@ -110,8 +109,7 @@ def _exact(value: float) -> Range:
 
 
 def _told(request: Request, gpu: Gpu | None, policy: Mapping[str, float]) -> RamPace:
-    from advisor.reading.cpus import find_cpu  # noqa: PLC0415  read where one is named
-    from advisor.reading.ram import RamKind  # noqa: PLC0415  likewise
+    from advisor.reading.ram import RamKind, find_cpu  # noqa: PLC0415  read where named
 
     kind = (_kind_of(request.ram_type) if request.ram_type else None) or RamKind()
     cpu, sockets = find_cpu(request.cpu) if request.cpu else (None, 1)
@@ -234,9 +232,9 @@ def cards_here(knowledge: Knowledge) -> Cards:
 
 def _machine() -> Machine:
     check_machine()
-    from advisor.reading.machine import here  # noqa: PLC0415 - where it is asked
+    from advisor.reading import machine  # noqa: PLC0415 - where it is asked
 
-    return here.this_machine()
+    return machine.this_machine()
 
 
 def with_ram_here(request: Request) -> Request:

@@ -20,7 +20,7 @@ from advisor.units import UnitError, parse_whole
 if TYPE_CHECKING:
     from advisor.models.stored_tensors import Model
     from advisor.models.vision_towers import Tower
-    from advisor.scenario.scenario import Scenario
+    from advisor.scenario import Scenario
     from advisor.scenario.settings import Stated
 
 _USUAL_SIDE: Final = 1024

@@ -13,11 +13,11 @@ from advisor.errors import Problems, RequestError, UserError, raise_problems
 from advisor.knowledge import names
 from advisor.knowledge.catalogue import BACKENDS, MAKERS, Cards, check_beside
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
-from advisor.models.resolution import model_from_path, text_alone
+from advisor.models import model_from_path, text_alone
 from advisor.models.stored_tensors import Model
-from advisor.reading.cards import find_cards
+from advisor.reading import find_cards
 from advisor.reading.known import ModelRead, is_mix
-from advisor.scenario import support
+from advisor.scenario import Scenario, impossible_split, offloads, support
 from advisor.scenario.asked_format import formats_for, is_own_dtype, precision_asked, precision_said
 from advisor.scenario.asked_model import draft_problems, find_model_named, model_named
 from advisor.scenario.choices import choose, server_caches
@@ -32,7 +32,6 @@ from advisor.scenario.host import (
     with_ram_here,
 )
 from advisor.scenario.images import images_said, least_context, prompt_tokens, read_size
-from advisor.scenario.scenario import Scenario, impossible_split, offloads
 from advisor.scenario.settings import STATED, Request, number_problems
 from advisor.suggest import did_you_mean
 from advisor.units import GIB

@@ -14,8 +14,8 @@ from advisor.knowledge.programs import About
 from advisor.knowledge.types import Format, Framework, Gpu, KvType
 from advisor.models.shape import UNKNOWN, Shape
 from advisor.models.stored_tensors import Model
+from advisor.scenario import Scenario, divides, split_of, ways_for
 from advisor.scenario.capability import DTYPES, asked, dtypes, refusal
-from advisor.scenario.scenario import Scenario, divides, split_of, ways_for
 
 EXPERTS_ONLY = frozenset({"gguf-mxfp4"})
 """Families of formats that store only experts."""

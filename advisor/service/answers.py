@@ -13,7 +13,8 @@ from advisor.api import CommandCheck, LogAnswer, Report, Session, Table
 from advisor.errors import Problems, RequestError, UserError, visible
 from advisor.knowledge.reach import NotAllowedError
 from advisor.report import figures as f
-from advisor.report.formats import render_json
+from advisor.report import render_json
+from advisor.service.openapi import page_of
 from advisor.service.questions import EXPLAIN, FORMS, QUESTIONS
 
 if TYPE_CHECKING:
@@ -105,8 +106,6 @@ def _written(found: Any, asked: Asked) -> str:
     pages = QUESTIONS[asked.question].has_length and form != "json" and asked.length
     more = (asked.length,) if pages else ()
     if form == "html" and asked.question != "advise":
-        from advisor.service.pages import page_of  # noqa: PLC0415  only where it is asked for
-
         return page_of(found.written("markdown", *more))
     text: str = found.written(form, *more)
     return text

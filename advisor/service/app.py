@@ -17,13 +17,11 @@ from starlette.types import ASGIApp
 
 from advisor.errors import RequestError, UserError
 from advisor.files import code_sha256
-from advisor.service import bodies
+from advisor.service import watch
 from advisor.service.answers import Answer, Asked, read_object, refusal
-from advisor.service.bodies import form_wanted
-from advisor.service.openapi import document
-from advisor.service.pages import page_to_ask
+from advisor.service.openapi import document, page_to_ask
 from advisor.service.questions import FORMS, QUESTIONS, Question, from_query
-from advisor.service.watch import MEDIA, Log, Metrics, Watched, line
+from advisor.service.watch import MEDIA, Log, Metrics, Watched, form_wanted, line
 from advisor.service.workers import Answering
 from advisor.suggest import did_you_mean
 
@@ -60,7 +58,7 @@ class Service:
         async def handle(request: Request) -> Response:
             try:
                 asked = await self._asked(question, request)
-            except bodies.RefusedBodyError as wrong:
+            except watch.RefusedBodyError as wrong:
                 return _response(refusal(wrong, wrong.status))
             except UserError as wrong:
                 return _response(refusal(wrong))
@@ -84,7 +82,7 @@ class Service:
         stated = [(name, text) for name, text in pairs if name not in how]
         given = from_query(question, stated)
         if request.method == "POST":
-            content = await bodies.read(request, self.limits.body_bytes, self.limits.body_s)
+            content = await watch.read(request, self.limits.body_bytes, self.limits.body_s)
             body = _body(question, request, content, self.limits.body_bytes)
             if twice := sorted(body.keys() & given.keys()):
                 raise RequestError(f"query and body state {' and '.join(twice)}")
@@ -111,17 +109,17 @@ class Service:
         if name not in QUESTIONS:
             hint = did_you_mean(name, QUESTIONS) or f"Known: {', '.join(QUESTIONS)}."
             return _response(refusal(RequestError(f"no question is called '{name}'", hint=hint)))
-        return bodies.Streamed(self._bulk(name, request), NDJSON, self.limits.body_s)
+        return watch.Streamed(self._bulk(name, request), NDJSON, self.limits.body_s)
 
     async def _bulk(self, name: str, request: Request) -> AsyncIterator[bytes]:
         most = 64 if name == "estimate" else 1
         try:
-            async for lines in bodies.lines(request, most, self.limits.body_s):
+            async for lines in watch.lines(request, most, self.limits.body_s):
                 self.metrics.lines[name] += len(lines)
                 found = await self.workers.ask(Asked(name, {}, lines=lines))
                 self._tell(found)
                 yield found.body if found.status == 200 else _each(found, lines)  # noqa: PLR2004
-        except bodies.RefusedBodyError as wrong:
+        except watch.RefusedBodyError as wrong:
             yield _each(refusal(wrong), [b""])
 
     # ---- about the service
@@ -227,7 +225,7 @@ def _body(question: Question, request: Request, content: bytes, most: int) -> di
     if kind == FORMS["text"] and question.text:
         return {question.text: content.decode("utf-8", "replace")}
     taken = [FORMS["json"], *([FORMS["text"]] if question.text else [])]
-    raise bodies.RefusedBodyError(
+    raise watch.RefusedBodyError(
         f"a body of type {kind[:100]!r} is not read here",
         hint=f"Send {' or '.join(taken)}.",
         status=415,

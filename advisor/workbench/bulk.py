@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from advisor.errors import RuleFileError
 from advisor.knowledge.vocabulary import FactValue
-from advisor.rules.conditions import Test, answer, compare, of_option, same_test
+from advisor.rules import Test, answer, compare, of_option, same_test
 from advisor.rules.engine.compiler import compile_rules
 from advisor.rules.language.model import Rule, RuleSet
 from advisor.workbench.columns import Mask, all_rows, gathered, mask_of, row_numbers, spread

@@ -9,13 +9,15 @@ from xml.sax.saxutils import escape, quoteattr
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from advisor.advice import Advisor
 from advisor.advice.conclusions import Conclusions
-from advisor.advice.pipeline import Advisor
 from advisor.advice.preparation import Prepared
 from advisor.errors import RuleFileError, Source, UserError
 from advisor.knowledge.layers import Stack
+from advisor.report.assembly import document
 from advisor.rules.engine import make_engine
 from advisor.rules.language.model import Case, Rule, RuleSet
+from advisor.workbench.cover import VERDICT
 from advisor.workbench.expectations import (
     Seen,
     case_problem,
@@ -26,7 +28,6 @@ from advisor.workbench.expectations import (
     seen_in,
 )
 from advisor.workbench.explanation import fate, why_lines, why_not_lines
-from advisor.workbench.outcomes import VERDICT
 from advisor.workbench.scenario_file import ScenarioCase
 
 _MOST_KEYS = 5
@@ -153,8 +154,6 @@ class Runner(Struct):
     def _unsaid(self, advice: Conclusions, case: Case, rule: Rule) -> str:
         if case.says is None:
             return ""
-        from advisor.report.assembly import document  # noqa: PLC0415  most cases need no prose
-
         try:
             made = document(advice, templates=self.templates)
         except UserError as error:

@@ -21,17 +21,17 @@ from advisor.advice.document import Advice
 from advisor.errors import UserError
 from advisor.knowledge.layers import stack
 from advisor.knowledge.types import Knowledge
+from advisor.report import render_text
 from advisor.report.assembly import document
 from advisor.report.figures import words_of
-from advisor.report.formats import render_text
 from advisor.report.pages import render_markdown
 from advisor.report.word_file import FILE as WORDS
 from advisor.rules.engine import make_engine
 from advisor.rules.language.model import Rule, RuleSet
 from advisor.scenario.settings import request_from
+from advisor.workbench.cover import Standing
 from advisor.workbench.diff import Edit
 from advisor.workbench.fact_store import Given
-from advisor.workbench.outcomes import Standing
 from advisor.workbench.sides import Side
 
 _TABLES = {

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec import Struct
 
 from advisor.knowledge.vocabulary import FactValue
-from advisor.rules.conditions import ORDERING, Test, answer
+from advisor.rules import ORDERING, Test, answer
 
 Mask = int
 

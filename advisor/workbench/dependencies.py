@@ -11,7 +11,7 @@ from advisor.advice.conclusions import switched_off_rule, user_rule
 from advisor.errors import RequestError
 from advisor.knowledge.vocabulary import FactType, FactValue, Vocabulary, show
 from advisor.report.figures import aligned
-from advisor.rules.conditions import Test, all_tests
+from advisor.rules import Test, all_tests
 from advisor.rules.language.model import Rule, RuleSet
 from advisor.suggest import did_you_mean
 

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from advisor.rules.conditions import same_test
+from advisor.rules import same_test
 from advisor.rules.language.model import Rule
 from advisor.workbench.bulk import Evaluation
 from advisor.workbench.columns import Mask, all_rows, gathered, row_numbers
+from advisor.workbench.cover import Standing, standings
 from advisor.workbench.fact_store import Given
-from advisor.workbench.outcomes import Standing, standings
 
 CHANGES = ("verdict", "first", "set", "order", "notes", "barred")
 """What can change in a report, the gravest first."""

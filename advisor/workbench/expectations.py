@@ -16,10 +16,10 @@ from advisor.errors import Problems, Source, UserError
 from advisor.knowledge.types import Knowledge
 from advisor.knowledge.vocabulary import FactValue, Vocabulary, show
 from advisor.memo import Kept
-from advisor.rules.conditions import Test, holds
+from advisor.rules import Test, holds
 from advisor.rules.language.model import Case
 from advisor.scenario.settings import request_from
-from advisor.workbench.layout import inline, inline_map
+from advisor.workbench.cover_views import inline, inline_map
 from advisor.workbench.scenario_file import Expected, ScenarioCase
 
 Changed = Mapping[str, object]

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
+from advisor.advice import Advisor
 from advisor.advice.conclusions import Conclusions, switched_off_rule, user_rule
 from advisor.advice.facts import option_facts
-from advisor.advice.pipeline import Advisor
 from advisor.knowledge.vocabulary import ACTION_FACT, FactValue, Vocabulary, show
 from advisor.remedies.option import Base
-from advisor.rules.conditions import (
+from advisor.rules import (
     KNOWING,
     Facts,
     Test,
@@ -20,7 +20,7 @@ from advisor.rules.conditions import (
 )
 from advisor.rules.language.model import Rule
 from advisor.units import counted
-from advisor.workbench.layout import request_line
+from advisor.workbench.cover_views import request_line
 from advisor.workbench.nearest import SingleChange
 
 

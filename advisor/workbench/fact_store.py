@@ -21,7 +21,7 @@ from advisor.advice.preparation import all_option_facts, prepare
 from advisor.errors import UserError
 from advisor.knowledge.types import Knowledge
 from advisor.knowledge.vocabulary import FactValue
-from advisor.rules.conditions import Test, of_option
+from advisor.rules import Test, of_option
 from advisor.rules.engine.base import OptionFacts
 from advisor.scenario.settings import SETTINGS, request_from
 from advisor.workbench.columns import Column, Mask, column_of, gathered, mask_of, rows_of

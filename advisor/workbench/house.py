@@ -13,36 +13,33 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from advisor.advice import Advisor
 from advisor.advice.conclusions import Conclusions
 from advisor.advice.partial_load import KINDS, read_all
-from advisor.advice.pipeline import Advisor
 from advisor.advice.preparation import Prepared, prepare
 from advisor.bulk.batch.plan_file import FILE as PRESETS
 from advisor.bulk.batch.plan_file import preset_problems
 from advisor.calibration import file_of, with_measurements
 from advisor.errors import AdvisorError, KnowledgeError, Source, UserError
 from advisor.estimator.picture import memory_picture
-from advisor.estimator.speed_rates import speed_problems
 from advisor.files import read_tree, real
+from advisor.knowledge import check_knowledge, load_knowledge
 from advisor.knowledge.layers import Layer, Stack, holding, layers, stack
-from advisor.knowledge.load import check_knowledge, load_knowledge
-from advisor.knowledge.log_patterns import log_pattern_problems
-from advisor.models.resolution import parameter_problems
+from advisor.report import FORMATS, Page
 from advisor.report.assembly import document
 from advisor.report.figures import words_of
-from advisor.report.formats import FORMATS, Page
 from advisor.report.prose import Length
 from advisor.report.word_file import read_words
 from advisor.rules.language.model import text_name
-from advisor.runtimes import memory_model_problems
 from advisor.scenario.settings import request_from
+from advisor.workbench.cover_views import request_line
 from advisor.workbench.expectations import key_of
 from advisor.workbench.fact_store_files import Progress
-from advisor.workbench.layout import request_line
-from advisor.workbench.lint.check import Asked, Means, check_all
+from advisor.workbench.lint import Asked, Means, check_all
 from advisor.workbench.lint.problem import Problem, in_order, problem, problems_of
 from advisor.workbench.lint.templates import check_templates
 from advisor.workbench.preview import preview
+from advisor.workbench.record_checks import CHECKS
 from advisor.workbench.scenario_file import load_scenarios, scenario_folder
 
 LENGTHS: Sequence[Length] = ("short", "standard", "full")
@@ -116,13 +113,7 @@ def _parts(house: House, sample: int, progress: Progress | None) -> Iterator[Pro
 
 def _knowledge(house: House) -> Iterator[UserError]:
     if house.knowledge:
-        yield from check_knowledge(
-            house.knowledge,
-            memory_model_problems,
-            log_pattern_problems,
-            parameter_problems,
-            speed_problems,
-        )
+        yield from check_knowledge(house.knowledge, *CHECKS)
         yield from _lists(house.knowledge)
     if not house.rules:
         yield from read_all(None, house.templates, house.knowledge).problems

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from advisor.errors import RequestError, Source
 from advisor.knowledge.vocabulary import Vocabulary, show
-from advisor.rules.conditions import Test, Verb, When
+from advisor.rules import Test, Verb, When
 from advisor.rules.language.model import Rule, Score
 from advisor.units import base_factor
 

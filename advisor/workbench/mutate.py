@@ -7,19 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.advice.preparation import prepare
 from advisor.remedies.impossible import expected_options
-from advisor.rules.conditions import Test
+from advisor.rules import Test
 from advisor.rules.language.model import Case, Rule
 from advisor.scenario.settings import request_from
 from advisor.workbench.bulk import Evaluation, rule_mask, shown_mask, with_rule
 from advisor.workbench.columns import Mask, gathered, row_numbers, rows_between
+from advisor.workbench.cover import Firings, Standing, standing
 from advisor.workbench.diff import compare
 from advisor.workbench.expectations import Changed, contains, prepared
 from advisor.workbench.fact_store import Given
 from advisor.workbench.mutants import Mutant, told_apart
-from advisor.workbench.outcomes import Firings, Standing, standing
 from advisor.workbench.scenario_file import Expected, ScenarioCase
 from advisor.workbench.trial import Trial, plainer, situation, trial_of
 

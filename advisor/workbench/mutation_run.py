@@ -8,15 +8,15 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.errors import RequestError
 from advisor.rules.language.model import Rule
 from advisor.units import counted
 from advisor.workbench.bulk import evaluate_all
+from advisor.workbench.cover_views import inline, inline_map, table
 from advisor.workbench.dependencies import find_rules
 from advisor.workbench.expectations import scenario_lines
 from advisor.workbench.fact_store_files import Origin, Progress, near_facts
-from advisor.workbench.layout import inline, inline_map, table
 from advisor.workbench.mutants import Mutant, mutants_of, read_known, write_known
 from advisor.workbench.mutate import Mutation, Suggestion, Survivors, mutate
 from advisor.workbench.scenario_file import load_scenarios, scenario_folder

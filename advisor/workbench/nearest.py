@@ -9,8 +9,8 @@ from itertools import islice
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.advice import Advisor
 from advisor.advice.facts import scenario_facts
-from advisor.advice.pipeline import Advisor
 from advisor.advice.preparation import all_option_facts, estimate, prepare
 from advisor.errors import UserError
 from advisor.estimator.limits import find_limits

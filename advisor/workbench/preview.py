@@ -8,9 +8,9 @@ from functools import cached_property
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.advice import Advisor
 from advisor.advice.conclusions import Conclusions, RankedOption
 from advisor.advice.facts import option_facts
-from advisor.advice.pipeline import Advisor
 from advisor.advice.ranking import confidence_of, scorer
 from advisor.errors import RequestError
 from advisor.knowledge.layers import Stack, holding

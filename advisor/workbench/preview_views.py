@@ -8,7 +8,7 @@ from itertools import groupby
 from textwrap import wrap
 
 from advisor.units import counted
-from advisor.workbench.layout import request_line
+from advisor.workbench.cover_views import request_line
 from advisor.workbench.preview import Preview, Variant
 
 _WIDTH = 88

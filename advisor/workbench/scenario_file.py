@@ -13,10 +13,10 @@ from advisor.files import data_dir, read_tree
 from advisor.knowledge.layers import Stack, stack
 from advisor.knowledge.vocabulary import ACTION_FACT, Vocabulary
 from advisor.knowledge.yaml_fields import Collector, Fields, correction, guess, listed
-from advisor.rules.conditions import Test
+from advisor.rules import Test
+from advisor.rules.language import SCENARIOS
 from advisor.rules.language.conditions import read_condition, split_verb
 from advisor.rules.language.context import Reading
-from advisor.rules.language.load import SCENARIOS
 from advisor.rules.language.model import RuleSet
 from advisor.scenario.settings import KEYS
 from advisor.yamlfile import Node

@@ -12,12 +12,12 @@ from tempfile import TemporaryDirectory
 
 from msgspec import Struct
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.errors import Problems, RequestError, UserError
 from advisor.files import Kind, data_dir, digest, read_tree
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.layers import Stack, behind, overlaid, stack
-from advisor.remedies.registry import rule_vocabulary
+from advisor.remedies import rule_vocabulary
 from advisor.rules.engine import make_engine
 from advisor.rules.language import load_rules
 from advisor.rules.language.model import text_names

@@ -9,7 +9,7 @@ from functools import cached_property
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.advice.preparation import all_option_facts
 from advisor.errors import RuleFileError, UserError
 from advisor.knowledge.vocabulary import FactValue, show
@@ -17,6 +17,7 @@ from advisor.remedies.impossible import expected_options
 from advisor.rules.language.model import Case, Rule
 from advisor.workbench.bulk import Evaluation, evaluate_all, shown_mask, with_rule
 from advisor.workbench.columns import rows_between
+from advisor.workbench.cover import Firings, standing
 from advisor.workbench.diff import edits_between, touched_by_rule
 from advisor.workbench.expectations import (
     Changed,
@@ -28,7 +29,6 @@ from advisor.workbench.expectations import (
 )
 from advisor.workbench.fact_store import Given, Part, joined
 from advisor.workbench.mutants import Mutant
-from advisor.workbench.outcomes import Firings, standing
 from advisor.workbench.scenario_file import ScenarioCase
 
 

@@ -9,13 +9,13 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.files import data_dir
 from advisor.knowledge.layers import Stack, stack
 from advisor.knowledge.types import Knowledge
 from advisor.report.templates import forget_templates
 from advisor.rules.language.model import Rule, RuleSet
-from advisor.scenario.scenario import Scenario
+from advisor.scenario import Scenario
 from advisor.workbench.cases import CaseResult, Runner
 from advisor.workbench.dependencies import reads
 from advisor.workbench.diff import edits_between

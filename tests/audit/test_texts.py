@@ -6,8 +6,8 @@ import random
 
 import pytest
 
+from advisor.bulk.audit.folder import Alike, Common, alike, overlap, runs, sentences, signature
 from advisor.bulk.audit.pages import broken, markdown_links, read_page
-from advisor.bulk.audit.similarity import Alike, Common, alike, overlap, runs, sentences, signature
 
 FILES = {"a/page.html": frozenset({"top"}), "a/other.html": frozenset[str](), "b.md": frozenset()}
 WORDS = [f"word{number}" for number in range(2000)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.bulk.batch.plan import Item, Plan, shard_count
 from advisor.bulk.batch.plan_file import KINDS, read_presets
 from advisor.bulk.batch.product import NO_DEPTH, REPEATED, TOO_LONG, load_plan

@@ -16,8 +16,7 @@ from typing import Any
 
 import pytest
 
-from advisor.bulk.batch.run import Stop
-from advisor.bulk.batch.spread import each
+from advisor.bulk.batch import Stop, each
 from advisor.bulk.batch.worker import Cluster, Local, Pool
 from advisor.cli.batch import _signals
 from advisor.errors import RequestError
@@ -185,7 +184,7 @@ class Never(Executor):
 def test_what_cannot_go_on_without_workers_ends_with_one_message(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("advisor.bulk.batch.spread._LOOK_S", 0)
+    monkeypatch.setattr("advisor.bulk.batch._LOOK_S", 0)
     with pytest.raises(RequestError, match="has had no worker for 30 s") as ended:
         list(each(Alone(2), str, [1, 2, 3]))
     assert "Run the same command again" in ended.value.hint

@@ -18,11 +18,11 @@ from pathlib import Path
 
 import pytest
 
-from advisor.bulk.batch import run as running
+from advisor.bulk import batch as running
 from advisor.bulk.batch import store, worker
 from advisor.bulk.batch.formats import table_of, told_by
+from advisor.bulk.batch.manifest import document_of, table_rows
 from advisor.bulk.batch.plan import Shard
-from advisor.bulk.batch.readback import document_of, table_rows
 from advisor.bulk.batch.store import File
 from advisor.bulk.batch.worker import Here, Local
 from tests.batch.plans import TINY, contents, index, write
@@ -225,7 +225,7 @@ def test_one_bad_scenario_fails_alone_and_is_listed(
 def test_a_bug_in_one_scenario_costs_that_one_and_is_called_a_bug(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from advisor.report.formats import FORMATS, Format, Page  # noqa: PLC0415
+    from advisor.report import FORMATS, Format, Page  # noqa: PLC0415
 
     markdown = FORMATS["markdown"]
 

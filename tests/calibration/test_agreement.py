@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from advisor.calibration.decode import priors
 from advisor.calibration.fits import Fitted, Material
 from advisor.calibration.runs import Run
-from advisor.estimator.memory import estimate_memory
+from advisor.estimator import estimate_memory
 from advisor.estimator.speed import estimate_speed
 from advisor.estimator.speed_rates import Speeds, speeds_of
 from advisor.estimator.speed_step import step_time

@@ -21,7 +21,7 @@ from advisor.errors import UserError
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.names import find_format_candidates, find_framework, find_kv_type, find_model
 from advisor.knowledge.types import Knowledge
-from advisor.reading.cards import find_cards
+from advisor.reading import find_cards
 from tests.cli.running import run
 
 Capture = pytest.CaptureFixture[str]

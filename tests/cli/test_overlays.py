@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from advisor.cli.init import starter_files
-from advisor.cli.own_settings import own_settings
-from advisor.cli.trusted import digest_of, name_of, remember
+from advisor.cli.own_settings import digest_of, name_of, own_settings, remember
 from tests.cli.running import Outcome, advise, run
 
 Capture = pytest.CaptureFixture[str]

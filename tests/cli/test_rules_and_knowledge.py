@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.knowledge.load import load_knowledge
+from advisor.knowledge import load_knowledge
 from tests.cli.running import run
 
 Capture = pytest.CaptureFixture[str]

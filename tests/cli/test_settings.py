@@ -11,8 +11,17 @@ import pytest
 from typer.main import get_command
 
 from advisor.cli.app import application
-from advisor.cli.own_settings import ASKED, KEYS, OTHER_VARIABLES, TAKEN, VARIABLES, own_settings
-from advisor.cli.trusted import digest_of, name_of, remember
+from advisor.cli.own_settings import (
+    ASKED,
+    KEYS,
+    OTHER_VARIABLES,
+    TAKEN,
+    VARIABLES,
+    digest_of,
+    name_of,
+    own_settings,
+    remember,
+)
 from advisor.errors import UserError
 from tests.cli.running import Outcome, run
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.bulk.batch.readback import open_batch
+from advisor.bulk.batch.manifest import open_batch
 from tests.cli.running import Outcome, advise, run
 
 Capture = pytest.CaptureFixture[str]

@@ -16,9 +16,9 @@ from advisor.reading.public_list import bare_key
 from advisor.reading.published import unpacked_name
 from advisor.runtimes import runtime_of
 from advisor.runtimes.commands import Command, command_for, commands_for
+from advisor.scenario import Scenario, claimed_share, split_of
 from advisor.scenario.capability import GGUF_FILE
 from advisor.scenario.resolve import resolve
-from advisor.scenario.scenario import Scenario, claimed_share, split_of
 from advisor.scenario.settings import Request, request_from
 from tests.commands.test_programs import known, requests
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import pytest
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.runtimes.commands import commands_for
 from advisor.scenario.settings import Request
 

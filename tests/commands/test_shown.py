@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from advisor.advice import Advisor
 from advisor.advice.document import Advice
-from advisor.advice.pipeline import Advisor
 from advisor.knowledge.programs import PLACEHOLDERS, SWITCHES
+from advisor.report import render_json, render_text
 from advisor.report.assembly import document
-from advisor.report.formats import render_json, render_text
 from advisor.report.pages import render_html, render_markdown
 from advisor.scenario.settings import Request
 from tests.commands.parsers import check

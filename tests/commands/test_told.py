@@ -7,8 +7,8 @@ from functools import lru_cache
 import pytest
 from msgspec.structs import replace
 
+from advisor.advice import Advisor
 from advisor.advice.conclusions import Conclusions
-from advisor.advice.pipeline import Advisor
 from advisor.runtimes.commands import command_for, commands_for
 from advisor.scenario.settings import Request, Use
 

@@ -10,7 +10,7 @@ import resource
 import sys
 from pathlib import Path
 
-from advisor.rules.conditions import Test, Verb, When
+from advisor.rules import Test, Verb, When
 from advisor.rules.engine.base import OptionFacts, ReferenceEngine
 from advisor.rules.engine.compiler import compile_rules
 from advisor.rules.engine.durable import DurableEngine

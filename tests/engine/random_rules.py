@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from advisor.errors import RuleFileError
 from advisor.knowledge.vocabulary import FactValue
-from advisor.rules.conditions import Test, Verb, When
+from advisor.rules import Test, Verb, When
 from advisor.rules.engine.base import Engine, OptionFacts, Outcome
 from advisor.rules.language.model import Rule, RuleSet
 

@@ -6,9 +6,9 @@ from itertools import product
 
 import pytest
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.knowledge.vocabulary import FactValue
-from advisor.rules.conditions import Test, When
+from advisor.rules import Test, When
 from advisor.rules.engine.base import OptionFacts, ReferenceEngine
 from advisor.rules.engine.compiler import compile_rules
 from advisor.rules.engine.durable import DurableEngine, _Stage, available

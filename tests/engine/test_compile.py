@@ -9,7 +9,7 @@ import pytest
 
 from advisor.errors import EngineError, Problems, RuleFileError, Source
 from advisor.knowledge.vocabulary import FactValue
-from advisor.rules.conditions import Test, Verb, When
+from advisor.rules import Test, Verb, When
 from advisor.rules.engine.compiler import CompiledRules, compile_rules
 from advisor.rules.engine.properties import Names, fnv1a, number_text
 from advisor.rules.language.model import Rule, RuleSet

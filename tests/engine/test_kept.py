@@ -9,7 +9,7 @@ import pytest
 
 from advisor.errors import EngineError
 from advisor.knowledge.vocabulary import FactValue
-from advisor.rules.conditions import Test, When
+from advisor.rules import Test, When
 from advisor.rules.engine.base import OptionFacts, ReferenceEngine
 from advisor.rules.engine.compiler import compile_rules
 from advisor.rules.engine.durable import DurableEngine, _Stage, available

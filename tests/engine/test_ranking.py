@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from advisor.advice.ranking import Ranking, rank
 from advisor.knowledge.vocabulary import FactValue
-from advisor.rules.conditions import When
+from advisor.rules import When
 from advisor.rules.engine.base import Firing, OptionFacts
 from advisor.rules.language.model import Rule, RuleSet, Score
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from advisor.errors import EngineError, RequestError, RuleFileError
 from advisor.knowledge.vocabulary import FactValue
-from advisor.rules.conditions import Test, When
+from advisor.rules import Test, When
 from advisor.rules.engine import make_engine
 from advisor.rules.engine.base import Engine, Firing, OptionFacts, ReferenceEngine
 from advisor.rules.engine.compiler import compile_rules

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from advisor.knowledge.vocabulary import FactKind, FactType, Origin, Vocabulary
-from advisor.rules.conditions import Test, When, all_tests
+from advisor.rules import Test, When, all_tests
 from advisor.rules.language.model import Rule, RuleSet
 from tests.engine import random_rules as rr
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from advisor.knowledge.types import Format, Framework, GgmlType, Gpu, Knowledge, KvType
 from advisor.models.config import read_config
 from advisor.models.stored_tensors import Model
-from advisor.scenario.scenario import Scenario
+from advisor.scenario import Scenario
 
 DATA = Path(__file__).parent.parent / "data"
 GIB = 2**30

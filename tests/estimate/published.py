@@ -20,13 +20,13 @@ from pathlib import Path
 from statistics import median
 
 from advisor.errors import UserError
-from advisor.estimator.memory import estimate_memory
+from advisor.estimator import estimate_memory
 from advisor.knowledge import load_knowledge, names
 from advisor.knowledge.types import Knowledge
 from advisor.reading.known import catalogue_gpu
+from advisor.scenario import Scenario
 from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import resolve
-from advisor.scenario.scenario import Scenario
 from advisor.scenario.settings import Request
 from advisor.units import GIB
 

@@ -19,7 +19,7 @@ from statistics import median
 from msgspec.structs import replace
 
 from advisor.errors import UserError
-from advisor.estimator.memory import estimate_memory
+from advisor.estimator import estimate_memory
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
 from advisor.scenario.figures import Memory

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from advisor.estimator import estimate_memory
 from advisor.estimator.limits import smallest_cpu_experts
-from advisor.estimator.memory import estimate_memory
 from advisor.estimator.several_cards import filled
-from advisor.knowledge.load import load_knowledge
+from advisor.knowledge import load_knowledge
 from advisor.runtimes.commands import command_for
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request

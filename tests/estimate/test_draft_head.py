@@ -8,20 +8,20 @@ from functools import lru_cache
 import pytest
 from msgspec.structs import replace
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.calibration.fits import pairs_of_situations
 from advisor.errors import UserError
+from advisor.estimator import estimate_memory
 from advisor.estimator.kv_cache import HEAD_GUESSED, head_parameters, kv_bytes_per_token
-from advisor.estimator.memory import estimate_memory
 from advisor.estimator.speed import estimate_speed
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge, ModelRecord
+from advisor.models import model_from_record
 from advisor.models.config import read_config
-from advisor.models.resolution import model_from_record
 from advisor.runtimes.commands import commands_for
+from advisor.scenario import Scenario
 from advisor.scenario.figures import Memory, Speed
 from advisor.scenario.resolve import resolve
-from advisor.scenario.scenario import Scenario
 from advisor.scenario.settings import Request
 
 GIB = 2**30

@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.errors import RequestError, UserError
+from advisor.estimator import estimate_memory
 from advisor.estimator.kv_cache import kv_cache_bytes
-from advisor.estimator.memory import estimate_memory
 from advisor.estimator.placement import host_fits
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
 from advisor.models.stored_tensors import Model
+from advisor.scenario import Scenario
 from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import resolve
-from advisor.scenario.scenario import Scenario
 from advisor.scenario.settings import Request
 from tests.estimate.builders import DATA, FP16, KNOWLEDGE, framework, model_of, scenario
 

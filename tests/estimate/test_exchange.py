@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from advisor.estimator.speed_tables import read_tables
-from advisor.knowledge.load import load_knowledge
-from advisor.models.resolution import model_from_record
+from advisor.knowledge import load_knowledge
+from advisor.models import model_from_record
 from advisor.units import MIB
 
 KNOWLEDGE = load_knowledge()

@@ -7,7 +7,7 @@ import pytest
 from advisor.estimator.gguf_tensors import gguf_layout
 from advisor.estimator.weights import weights_of
 from advisor.knowledge import load_knowledge
-from advisor.models.resolution import model_from_record
+from advisor.models import model_from_record
 
 GIB, GB = 2**30, 10**9
 LISTED = ("qwen3_next", "qwen3_5", "qwen3_5_moe", "lfm2", "lfm2_moe", "granitemoehybrid", "llama4")

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from advisor.errors import RequestError
 from advisor.estimator.kv_cache import kv_bytes_per_token, kv_cache_bytes, kv_read_bytes
 from advisor.knowledge import load_knowledge
-from advisor.models.resolution import model_from_record
+from advisor.models import model_from_record
 from advisor.models.stored_tensors import Model
-from advisor.scenario.scenario import Scenario
+from advisor.scenario import Scenario
 from tests.estimate.builders import (
     FP16,
     KV_TYPES,

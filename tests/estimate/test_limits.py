@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.advice.preparation import estimate
+from advisor.estimator import estimate_memory, free_bytes
 from advisor.estimator.limits import (
     LONGEST_TOKENS,
     find_limits,
@@ -18,10 +19,9 @@ from advisor.estimator.limits import (
     largest_that_fits,
     smallest_cpu_experts,
 )
-from advisor.estimator.memory import estimate_memory, free_bytes
 from advisor.knowledge import load_knowledge
+from advisor.scenario import Scenario
 from advisor.scenario.figures import Limits
-from advisor.scenario.scenario import Scenario
 from advisor.scenario.settings import request_from
 from tests.estimate.builders import FP16, KNOWLEDGE, framework, gguf, on_card, scenario, text_model
 

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from advisor.estimator.memory import estimate_memory
+from advisor.estimator import estimate_memory
 from advisor.estimator.speed_prefill import work_of
 from advisor.estimator.speed_step import reads_of
 from advisor.estimator.weights import weights_of
 from advisor.knowledge import load_knowledge
-from advisor.models.resolution import model_from_record
+from advisor.models import model_from_record
 from advisor.models.stored_tensors import place_of
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
 
 if TYPE_CHECKING:
     from advisor.models.stored_tensors import Model
-    from advisor.scenario.scenario import Scenario
+    from advisor.scenario import Scenario
 
 KNOWLEDGE = load_knowledge()
 WITH_TABLES = [

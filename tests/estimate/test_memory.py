@@ -7,9 +7,9 @@ import math
 import pytest
 from msgspec.structs import replace
 
-from advisor.estimator.memory import estimate_memory, free_bytes
+from advisor.estimator import estimate_memory, free_bytes
+from advisor.scenario import Scenario
 from advisor.scenario.figures import Memory
-from advisor.scenario.scenario import Scenario
 from tests.estimate.builders import (
     FP16,
     GIB,

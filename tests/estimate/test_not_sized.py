@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import UserError
-from advisor.estimator.memory import estimate_memory
+from advisor.estimator import estimate_memory
 from advisor.knowledge import load_knowledge
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request

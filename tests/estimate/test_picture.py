@@ -7,11 +7,11 @@ from functools import lru_cache
 import pytest
 from msgspec.structs import replace
 
-from advisor.estimator.memory import estimate_memory
+from advisor.estimator import estimate_memory
 from advisor.estimator.picture import memory_picture
 from advisor.knowledge import load_knowledge
+from advisor.scenario import Scenario
 from advisor.scenario.resolve import resolve
-from advisor.scenario.scenario import Scenario
 from advisor.scenario.settings import Request
 
 REQUESTS = (

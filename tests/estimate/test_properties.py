@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from advisor.estimator.memory import estimate_memory
+from advisor.estimator import estimate_memory
 from advisor.estimator.weights import weights_of
+from advisor.scenario import Scenario
 from advisor.scenario.figures import Memory
-from advisor.scenario.scenario import Scenario
 from tests.estimate.builders import (
     FP16,
     GGML_TYPES,

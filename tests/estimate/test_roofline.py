@@ -7,16 +7,16 @@ from collections.abc import Iterator
 import pytest
 from msgspec.structs import replace
 
+from advisor.estimator import estimate_memory
 from advisor.estimator.kv_cache import kv_read_bytes
-from advisor.estimator.memory import estimate_memory
 from advisor.estimator.speed import estimate_speed
 from advisor.estimator.speed_step import reads_of
 from advisor.estimator.weights import weights_of
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Gpu
-from advisor.models.resolution import model_from_record
+from advisor.models import model_from_record
+from advisor.scenario import Scenario
 from advisor.scenario.figures import Speed
-from advisor.scenario.scenario import Scenario
 from tests.estimate.builders import scenario
 
 KNOWLEDGE = load_knowledge()

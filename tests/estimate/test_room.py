@@ -7,11 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from advisor.estimator import estimate_memory, free_bytes
 from advisor.estimator.limits import find_limits
-from advisor.estimator.memory import estimate_memory, free_bytes
 from advisor.estimator.speed import estimate_speed
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Framework
+from advisor.scenario import Scenario, with_batch
 from advisor.scenario.figures import (
     CacheRoom,
     Limits,
@@ -21,7 +22,6 @@ from advisor.scenario.figures import (
     sequences_at_once,
 )
 from advisor.scenario.resolve import resolve
-from advisor.scenario.scenario import Scenario, with_batch
 from advisor.scenario.settings import Request
 from tests.estimate.builders import (
     FP16,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from advisor.estimator import estimate_memory, free_bytes
 from advisor.estimator.limits import find_limits
-from advisor.estimator.memory import estimate_memory, free_bytes
-from advisor.knowledge.load import load_knowledge
+from advisor.knowledge import load_knowledge
+from advisor.scenario import Scenario
 from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import resolve
-from advisor.scenario.scenario import Scenario
 from advisor.scenario.settings import Request
 
 LLAVA = Request(gpu="2x RTX 3090", model="llava-v1.6-vicuna-13b-hf", precision="IQ3_XXS")

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from advisor.errors import KnowledgeError
 from advisor.estimator.speed import estimate_speed, missing_inputs
-from advisor.knowledge.load import load_knowledge
+from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import (
     Format,
     Framework,
@@ -23,8 +23,8 @@ from advisor.knowledge.types import (
 from advisor.models.architectures import FAMILIES
 from advisor.models.shape import Counts, Moe, Shape
 from advisor.models.stored_tensors import Model
+from advisor.scenario import Scenario
 from advisor.scenario.figures import Memory, Speed
-from advisor.scenario.scenario import Scenario
 from advisor.units import GIB
 
 CALIBRATION: Mapping[str, object] = {

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from advisor.errors import KnowledgeError
 from advisor.estimator.speed import estimate_speed
-from advisor.knowledge.load import load_knowledge
+from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import KvType
-from advisor.models.resolution import model_from_record
+from advisor.models import model_from_record
+from advisor.scenario import Scenario
 from advisor.scenario.figures import Figure
-from advisor.scenario.scenario import Scenario
 from tests.estimate.test_speed import framework, gguf, memory, scenario
 
 BUILT_IN = load_knowledge()

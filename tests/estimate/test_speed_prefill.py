@@ -9,10 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.estimator.speed import estimate_speed
-from advisor.knowledge.load import load_knowledge
+from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Format, Gpu
+from advisor.scenario import Scenario
 from advisor.scenario.figures import Figure
-from advisor.scenario.scenario import Scenario
 from tests.estimate.test_speed import (
     FP16,
     KNOWLEDGE,

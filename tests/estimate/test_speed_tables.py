@@ -10,7 +10,7 @@ import pytest
 
 from advisor.errors import KnowledgeError
 from advisor.estimator.speed_tables import read_tables
-from advisor.knowledge.load import load_knowledge
+from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Gpu
 
 BUILT_IN = load_knowledge()

@@ -14,7 +14,7 @@ from advisor.estimator.gguf_types import Rules, Site, category_of, kept_type
 from advisor.estimator.gguf_weights import gguf_bytes, stored_bytes
 from advisor.estimator.kv_cache import kv_cache_bytes
 from advisor.estimator.weights import weight_profile
-from advisor.models.gguf.files import read_gguf
+from advisor.models.gguf import read_gguf
 from advisor.models.gguf.header import FILE_TYPES
 from advisor.models.shape import Counts
 from advisor.models.stored_tensors import Model, Place, StoredModel, place_of

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from advisor.estimator import estimate_memory, free_bytes
 from advisor.estimator.limits import smallest_capacity_bytes
-from advisor.estimator.memory import estimate_memory, free_bytes
 from advisor.runtimes import runtime_of
 from advisor.runtimes.commands import command_for
+from advisor.scenario import Scenario
 from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import resolve
-from advisor.scenario.scenario import Scenario
 from advisor.scenario.settings import request_from
 from advisor.units import GIB
 from tests.reading.test_command_lines import known

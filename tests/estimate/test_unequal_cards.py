@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from advisor.estimator.memory import estimate_memory, free_bytes
+from advisor.estimator import estimate_memory, free_bytes
 from advisor.estimator.speed import speed_of_unequal
 from advisor.knowledge.types import Gpu
+from advisor.scenario import Scenario
 from advisor.scenario.figures import Figure, Memory, Speed
-from advisor.scenario.scenario import Scenario
 from tests.estimate.builders import FP16, GIB, KNOWLEDGE, framework, gpu, on_card, scenario
 
 LARGE = replace(gpu(24), name="large")

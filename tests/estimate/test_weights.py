@@ -9,7 +9,7 @@ from advisor.errors import RequestError
 from advisor.estimator.weights import weight_profile
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Format
-from advisor.models.resolution import model_from_record
+from advisor.models import model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.scenario.figures import WeightProfile
 from tests.estimate.builders import (

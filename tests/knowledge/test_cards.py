@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from advisor.errors import RequestError, UserError
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.catalogue import Cards
-from advisor.reading.cards import find_cards
+from advisor.reading import find_cards
 
 KNOWLEDGE = load_knowledge()
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import Problems, UserError
-from advisor.knowledge import load_knowledge
+from advisor.knowledge import check_knowledge, find, load_knowledge, provenance_line
 from advisor.knowledge.layers import user_record
-from advisor.knowledge.load import check_knowledge, find, provenance_line
 from advisor.knowledge.types import Knowledge
 
 HOUSE = "- {id: house, what: Ours., kind: background}\n"

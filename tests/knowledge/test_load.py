@@ -8,9 +8,8 @@ import pytest
 
 from advisor.errors import KnowledgeError, Problems, UserError
 from advisor.files import data_dir
-from advisor.knowledge import load_knowledge
+from advisor.knowledge import check_knowledge, find, load_knowledge
 from advisor.knowledge.file_records import unfold
-from advisor.knowledge.load import check_knowledge, find
 from advisor.knowledge.parsing import parse
 from advisor.knowledge.types import Knowledge
 

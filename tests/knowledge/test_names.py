@@ -11,7 +11,7 @@ from advisor.knowledge.names import (
     find_model,
 )
 from advisor.knowledge.types import Knowledge
-from advisor.reading.cards import find_gpu
+from advisor.reading import find_gpu
 from advisor.reading.known import siblings
 
 GIB = 2**30

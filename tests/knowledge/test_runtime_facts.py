@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from advisor.estimator.placement import Claim, usable_bytes
+from advisor.knowledge import load_knowledge
 from advisor.knowledge.index import plain_key
-from advisor.knowledge.load import load_knowledge
 from advisor.knowledge.types import Framework, Knowledge
 from advisor.units import GIB
 

@@ -8,7 +8,7 @@ import pytest
 
 from advisor.errors import RequestError
 from advisor.knowledge import load_knowledge
-from advisor.reading.cards import find_cards
+from advisor.reading import find_cards
 from advisor.units import GIB
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from advisor.calibration import file_of
-from advisor.knowledge import load_knowledge
+from advisor.knowledge import check_knowledge, find, load_knowledge, provenance_line
 from advisor.knowledge.layers import switched_off_records, user_record
-from advisor.knowledge.load import check_knowledge, find, provenance_line
 from advisor.knowledge.log_patterns import load_log_patterns
 from advisor.knowledge.vocabulary import load_vocabulary
 from tests.knowledge.test_layers import HOUSE, written

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.errors import UserError
 from advisor.rules.language import parse_rules
 from advisor.rules.language.model import RuleSet
 from advisor.workbench.expectations import case_problem
 from advisor.workbench.fact_store_files import store_of
-from advisor.workbench.lint.check import READ_BY_THE_PROGRAM
+from advisor.workbench.lint import READ_BY_THE_PROGRAM
 from advisor.workbench.lint.logic import look_at
 from advisor.workbench.lint.problem import Problem, in_order, problem, problems_of
 from advisor.workbench.lint.trials import look_at_tried, try_rules

@@ -7,7 +7,7 @@ import pytest
 
 from advisor.errors import RequestError
 from advisor.knowledge.yaml_fields import is_slip
-from advisor.workbench.lint.check import Asked, Means
+from advisor.workbench.lint import Asked, Means
 from advisor.workbench.lint.corrections import Edited, corrected, differences, replace_files
 
 BAD = """\

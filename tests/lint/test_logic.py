@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.knowledge.vocabulary import FactValue
-from advisor.rules.conditions import Test, Verb, holds
+from advisor.rules import Test, Verb, holds
 from advisor.workbench.lint.logic import exclusive, implies
 
 NUMBERS = [1.0, 2.0, 3.0]

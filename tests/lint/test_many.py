@@ -8,7 +8,7 @@ import pytest
 
 from advisor.rules.language.model import Case, Rule
 from advisor.workbench.cases import CaseResult, Runner
-from advisor.workbench.lint.check import Asked, Means, check_all
+from advisor.workbench.lint import Asked, Means, check_all
 
 RULE = """
 - rule: alike-{0}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from tests.lint.conftest import Check
 
 RULE = """

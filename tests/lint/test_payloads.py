@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import Problems, UserError
+from advisor.report import render_text
 from advisor.report.assembly import document
 from advisor.report.figures import words_of
-from advisor.report.formats import render_text
 from advisor.report.pages import render_html, render_markdown
 from advisor.report.templates import forget_templates
 from advisor.report.word_file import FILE

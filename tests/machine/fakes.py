@@ -8,9 +8,8 @@ from typing import Any
 
 import yaml
 
-from advisor.reading.machine.here import read_machine
-from advisor.reading.machine.probe import NOT_THERE, Answer, Probe
-from advisor.reading.machine.records import Machine
+from advisor.reading.machine import read_machine
+from advisor.reading.machine.probe import NOT_THERE, Answer, Machine, Probe
 
 FILE = Path(__file__).parent.parent / "data" / "machines.yaml"
 MACHINES: Sequence[Mapping[str, Any]] = yaml.safe_load(FILE.read_text("utf-8"))

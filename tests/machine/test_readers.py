@@ -15,11 +15,10 @@ from msgspec.structs import replace
 from advisor.cli.doctor import shown
 from advisor.errors import RequestError, UserError
 from advisor.knowledge import load_knowledge
-from advisor.reading.machine import here
+from advisor.reading.machine import read_machine
 from advisor.reading.machine.drm import boards_of
-from advisor.reading.machine.here import read_machine
 from advisor.reading.machine.mapped import known_cards, local_cards, ram_read
-from advisor.reading.machine.records import Card, Machine
+from advisor.reading.machine.probe import Card, Machine
 from advisor.report.doctor import examined
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
@@ -31,7 +30,7 @@ named = pytest.mark.parametrize("machine", MACHINES, ids=lambda one: one["machin
 
 
 def _local(monkeypatch: pytest.MonkeyPatch, machine: Machine, **more: Any) -> Any:
-    monkeypatch.setattr(here, "this_machine", lambda: machine)
+    monkeypatch.setattr("advisor.reading.machine.this_machine", lambda: machine)
     asked = Request(gpu="local", model="llama-3-8b", precision="Q8_0", **more)
     return resolve(asked, load_knowledge())
 
@@ -100,7 +99,7 @@ def test_a_pasted_command_is_checked_on_the_cards_of_this_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine = machine_named("two GeForce", tmp_path)
-    monkeypatch.setattr(here, "this_machine", lambda: machine)
+    monkeypatch.setattr("advisor.reading.machine.this_machine", lambda: machine)
 
     def cards_of(line: str, *more: str) -> int:
         asked = ("check-command", "--gpu", "local", "--format", "json", *more, "--", *line.split())

@@ -8,12 +8,12 @@ from typing import Literal
 import pytest
 from msgspec.structs import replace
 
+from advisor.calibration.user import Stored
 from advisor.calibration.user.effect import laid_over
 from advisor.calibration.user.physics import FAR
-from advisor.calibration.user.store import Stored
 from advisor.errors import UserError
+from advisor.estimator import estimate_memory
 from advisor.estimator.measured_speed import Measurement
-from advisor.estimator.memory import estimate_memory
 from advisor.estimator.speed import estimate_speed
 from advisor.estimator.speed_rates import speeds_of
 from advisor.knowledge.types import Knowledge

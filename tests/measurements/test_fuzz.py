@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from advisor.calibration.user import parse
 from advisor.calibration.user.benchmark import Read, Run, Skipped
 from advisor.calibration.user.benchmark_file import File, read_measurements, take
 from advisor.calibration.user.plausibility import Given
-from advisor.calibration.user.store import parse
 from advisor.errors import UserError
 from tests.measurements.examples import DATA, KNOWLEDGE, example
 

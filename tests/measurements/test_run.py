@@ -13,9 +13,7 @@ from advisor.calibration.user.server_http import address_of
 from advisor.calibration.user.servers import _stream, prompt_of
 from advisor.cli import measure
 from advisor.errors import RequestError
-from advisor.reading.machine import here
-from advisor.reading.machine.probe import Answer
-from advisor.reading.machine.records import Card, Machine
+from advisor.reading.machine.probe import Answer, Card, Machine
 from advisor.units import MIB
 from tests.cli.running import Outcome, run
 from tests.measurements.examples import DATA
@@ -40,7 +38,7 @@ def _cards(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
         memory_bytes=24_564 * MIB,
     )
     machine = Machine(system="a system", cards=(card,) * count)
-    monkeypatch.setattr(here, "this_machine", lambda: machine)
+    monkeypatch.setattr("advisor.reading.machine.this_machine", lambda: machine)
 
 
 def measured(

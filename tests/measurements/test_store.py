@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from advisor.calibration import file_of
-from advisor.calibration.user import store
+from advisor.calibration import file_of, user
 from advisor.calibration.user.benchmark import COLUMNS
 from advisor.errors import UserError
 from advisor.estimator.measured_speed import Measurement
@@ -28,23 +27,23 @@ TWO = replace(ONE, tok_s=95.5, stdev=None, date="", note="")
 
 
 def figures(path: Path) -> list[Measurement]:
-    return [item.measurement for item in store.load(path)[1]]
+    return [item.measurement for item in user.load(path)[1]]
 
 
 def test_what_is_stored_is_read_back_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "measurements.csv"
-    store.add(path, [ONE, TWO])
+    user.add(path, [ONE, TWO])
     assert figures(path) == [ONE, TWO]
 
 
 def test_nothing_is_stored_before_the_first_add(tmp_path: Path) -> None:
-    assert store.load(tmp_path / "measurements.csv") == (b"", [])
+    assert user.load(tmp_path / "measurements.csv") == (b"", [])
 
 
 def test_the_same_figure_is_known_under_another_file_name(tmp_path: Path) -> None:
     path = tmp_path / "measurements.csv"
-    store.add(path, [ONE, ONE])
-    before, after = store.add(
+    user.add(path, [ONE, ONE])
+    before, after = user.add(
         path, [replace(ONE, source="copy.json", note="", framework_version="")]
     )
     assert before == after
@@ -53,27 +52,27 @@ def test_the_same_figure_is_known_under_another_file_name(tmp_path: Path) -> Non
 
 def test_a_second_run_of_the_same_setup_is_a_second_figure(tmp_path: Path) -> None:
     path = tmp_path / "measurements.csv"
-    store.add(path, [ONE])
-    store.add(path, [replace(ONE, tok_s=117.0)])
+    user.add(path, [ONE])
+    user.add(path, [replace(ONE, tok_s=117.0)])
     assert [m.tok_s for m in figures(path)] == [118.882, 117.0]
 
 
 def test_untouched_lines_keep_their_bytes(tmp_path: Path) -> None:
     path = tmp_path / "measurements.csv"
-    store.add(path, [ONE])
+    user.add(path, [ONE])
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n") + b"# my second card\r\n\r\n")
     by_hand = path.read_bytes()
-    store.add(path, [TWO])
+    user.add(path, [TWO])
     assert path.read_bytes().startswith(by_hand)
-    store.remove(path, [store.id_of(TWO)])
+    user.remove(path, [user.id_of(TWO)])
     assert path.read_bytes() == by_hand
 
 
 def test_a_last_line_without_its_end_is_not_glued_to_the_next(tmp_path: Path) -> None:
     path = tmp_path / "measurements.csv"
-    store.add(path, [ONE])
+    user.add(path, [ONE])
     path.write_bytes(path.read_bytes().rstrip(b"\n"))
-    store.add(path, [TWO])
+    user.add(path, [TWO])
     assert figures(path) == [ONE, TWO]
 
 
@@ -83,22 +82,22 @@ def test_columns_may_be_moved_and_parted_by_semicolons(tmp_path: Path) -> None:
     values = [str(getattr(TWO, name) or "") for name in names]
     path.write_text(f"{';'.join(names)}\n{';'.join(values)}\n")
     assert figures(path) == [TWO]
-    store.add(path, [ONE])
+    user.add(path, [ONE])
     assert figures(path) == [TWO, replace(ONE)]
 
 
 def test_remove_takes_the_beginning_of_an_id(tmp_path: Path) -> None:
     path = tmp_path / "measurements.csv"
-    store.add(path, [ONE, TWO])
-    store.remove(path, [store.id_of(ONE)[:5]])
+    user.add(path, [ONE, TWO])
+    user.remove(path, [user.id_of(ONE)[:5]])
     assert figures(path) == [TWO]
 
 
 def test_remove_is_all_or_nothing(tmp_path: Path) -> None:
     path = tmp_path / "measurements.csv"
-    store.add(path, [ONE, TWO])
+    user.add(path, [ONE, TWO])
     with pytest.raises(UserError) as caught:
-        store.remove(path, [store.id_of(ONE), "xyz", "", "0123456789"])
+        user.remove(path, [user.id_of(ONE), "xyz", "", "0123456789"])
     assert "no measurement is called 'xyz'" in str(caught.value)
     assert "no measurement is called ''" in str(caught.value)
     assert figures(path) == [ONE, TWO]
@@ -107,13 +106,13 @@ def test_remove_is_all_or_nothing(tmp_path: Path) -> None:
 def test_an_id_that_begins_several_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "measurements.csv"
     many = [replace(ONE, tok_s=float(n)) for n in range(1, 40)]
-    store.add(path, many)
+    user.add(path, many)
     by_start: dict[str, list[str]] = {}
     for m in many:
-        by_start.setdefault(store.id_of(m)[0], []).append(store.id_of(m))
+        by_start.setdefault(user.id_of(m)[0], []).append(user.id_of(m))
     start = next(first for first, ids in by_start.items() if len(ids) > 1)
     with pytest.raises(UserError, match="begins several"):
-        store.remove(path, [start])
+        user.remove(path, [start])
     assert len(figures(path)) == 39
 
 
@@ -136,10 +135,10 @@ def test_damage_is_named_with_its_line_and_stops_every_change(
     tmp_path: Path, line: str, words: str
 ) -> None:
     path = tmp_path / "measurements.csv"
-    store.add(path, [ONE])
+    user.add(path, [ONE])
     path.write_text(f"{path.read_text()}{line}\n")
     damaged = path.read_bytes()
-    for change in (lambda: store.load(path), lambda: store.add(path, [TWO])):
+    for change in (lambda: user.load(path), lambda: user.add(path, [TWO])):
         with pytest.raises(UserError) as caught:
             change()
         assert str(caught.value).startswith(f"{path}:3: ")
@@ -153,14 +152,14 @@ def test_another_file_under_this_name_is_refused(tmp_path: Path, content: bytes)
     path = tmp_path / "measurements.csv"
     path.write_bytes(content)
     with pytest.raises(UserError):
-        store.add(path, [ONE])
+        user.add(path, [ONE])
     assert path.read_bytes() == content
 
 
 def test_a_folder_under_this_name_is_refused(tmp_path: Path) -> None:
     (tmp_path / "measurements.csv").mkdir()
     with pytest.raises(UserError, match="cannot read"):
-        store.load(tmp_path / "measurements.csv")
+        user.load(tmp_path / "measurements.csv")
 
 
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
@@ -168,7 +167,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     real.touch()
     link = tmp_path / "measurements.csv"
     link.symlink_to(real)
-    store.add(link, [ONE])
+    user.add(link, [ONE])
     assert link.is_symlink()
     assert figures(real) == [ONE]
 
@@ -177,7 +176,7 @@ def test_a_write_that_fails_leaves_the_old_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "measurements.csv"
-    store.add(path, [ONE])
+    user.add(path, [ONE])
     whole = path.read_bytes()
 
     def full(_handle: int) -> None:
@@ -185,7 +184,7 @@ def test_a_write_that_fails_leaves_the_old_file(
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(UserError, match="No space left on device"):
-        store.add(path, [TWO])
+        user.add(path, [TWO])
     assert path.read_bytes() == whole
     assert not list(tmp_path.glob("*.part"))
     assert not list(tmp_path.glob(".*.part"))
@@ -193,7 +192,7 @@ def test_a_write_that_fails_leaves_the_old_file(
 
 def _add_ten(path: Path, first: int) -> None:
     for n in range(first, first + 10):
-        store.add(path, [replace(ONE, tok_s=float(n))])
+        user.add(path, [replace(ONE, tok_s=float(n))])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="processes start anew there: too slow")
@@ -234,8 +233,8 @@ def test_an_add_waits_for_whoever_holds_the_lock(tmp_path: Path) -> None:
     import fcntl  # noqa: PLC0415 - there is none on Windows
 
     path = tmp_path / "measurements.csv"
-    store.add(path, [ONE])
-    adding = threading.Thread(target=store.add, args=(path, [TWO]))
+    user.add(path, [ONE])
+    adding = threading.Thread(target=user.add, args=(path, [TWO]))
     with (tmp_path / ".measurements.csv.lock").open("ab") as holder:
         fcntl.flock(holder, fcntl.LOCK_EX)
         adding.start()

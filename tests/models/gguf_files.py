@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import SourceFileError
-from advisor.models.gguf.files import read_gguf
+from advisor.models.gguf import read_gguf
 from advisor.models.gguf.header import TENSOR_TYPES
 from advisor.models.shape import Shape
 from advisor.models.stored_tensors import StoredModel

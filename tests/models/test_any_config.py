@@ -11,12 +11,10 @@ from unittest.mock import patch
 import pytest
 
 from advisor.errors import SourceFileError
-from advisor.estimator.memory import estimate_memory
+from advisor.estimator import estimate_memory
 from advisor.knowledge import load_knowledge
-from advisor.models import any_config
-from advisor.models.any_config import read_any
-from advisor.models.architectures.unknown import SPREAD
-from advisor.models.resolution import model_from_path
+from advisor.models import any_config, model_from_path
+from advisor.models.any_config import SPREAD, read_any
 from advisor.models.shape import Shape
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request

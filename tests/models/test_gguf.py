@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from advisor.models.architectures import FAMILIES
-from advisor.models.gguf.families import gguf_families
-from advisor.models.gguf.files import read_gguf
+from advisor.models.gguf import read_gguf
+from advisor.models.gguf.cursor import gguf_families
 from advisor.models.gguf.header import FILE_TYPES, TENSOR_TYPES
 from tests.models.gguf_files import (
     Entry,

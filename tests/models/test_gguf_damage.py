@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from advisor.models.gguf import read_gguf
 from advisor.models.gguf.cursor import Budget
-from advisor.models.gguf.files import read_gguf
 from advisor.models.gguf.header import GgufHeader, read_header
 from tests.models.gguf_files import (
     ARRAY,

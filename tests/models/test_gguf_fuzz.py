@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.errors import SourceFileError
+from advisor.models.gguf import read_gguf
 from advisor.models.gguf.cursor import Budget
-from advisor.models.gguf.files import read_gguf
 from advisor.models.gguf.header import read_header
 from advisor.models.stored_tensors import StoredModel
 from tests.models.conftest import is_one_sentence

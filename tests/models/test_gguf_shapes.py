@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from advisor.knowledge.load import load_knowledge
+from advisor.knowledge import load_knowledge
 from advisor.models.config import read_config
-from advisor.models.gguf.files import read_gguf
+from advisor.models.gguf import read_gguf
 from advisor.models.shape import Shape
 from tests.models.gguf_files import (
     Entry,

@@ -14,9 +14,8 @@ import pytest
 
 from advisor.errors import AdvisorError, RequestError, UserError
 from advisor.files import user_cache_dir
-from advisor.models.hub import client, store
-from advisor.models.hub.models import fetch
-from advisor.models.resolution import model_from_path
+from advisor.models import model_from_path
+from advisor.models.hub import client, fetch, store
 from tests.cli.running import advise
 from tests.models import gguf_files
 from tests.models.hub_server import COMMIT, FakeHub, Handler, Held, serving
@@ -357,7 +356,7 @@ def test_two_hubs_do_not_share_a_cache(
 
 def test_processes_may_read_the_same_model_at_once(hub: FakeHub, folder: Path) -> None:
     publish_shards(hub, folder)
-    code = f"from advisor.models.hub.models import fetch; print(fetch({TINY!r}, offline=False))"
+    code = f"from advisor.models.hub import fetch; print(fetch({TINY!r}, offline=False))"
     runs = [
         subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
         for _ in range(3)
@@ -883,7 +882,7 @@ def test_unusable_proxies_are_said(hub: FakeHub, monkeypatch: pytest.MonkeyPatch
 
 def test_the_usual_path_imports_nothing_of_the_hub() -> None:
     code = (
-        "import sys; import advisor.cli.advise, advisor.advice.pipeline; "
+        "import sys; import advisor.cli.advise, advisor.advice; "
         "print([m for m in sys.modules if 'sources.hub' in m or m.startswith('http')])"
     )
     done = subprocess.run(

@@ -10,8 +10,8 @@ import pytest
 from advisor.errors import RequestError
 from advisor.estimator.weights import weights_of
 from advisor.knowledge import load_knowledge
+from advisor.models import model_from_path
 from advisor.models.config import read_config
-from advisor.models.resolution import model_from_path
 from advisor.models.shape import kept_in_full
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from advisor.knowledge.load import load_knowledge
+from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import ModelRecord
 from advisor.models.config import read_config
 from advisor.models.shape import Counts, Shape

@@ -6,7 +6,7 @@ import pytest
 
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.merit import merits
-from advisor.reading.ages import ages, behind, without_record
+from advisor.reading.public_import import ages, behind, without_record
 from advisor.reading.public_list import every
 from tests.cli.running import run
 

@@ -18,8 +18,8 @@ from advisor.errors import UserError
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.catalogue import Cards
 from advisor.knowledge.index import gpu_form, gpu_words
-from advisor.knowledge.machines import card_names
-from advisor.reading.cards import find_cards, find_gpu
+from advisor.knowledge.merit_scale import card_names
+from advisor.reading import find_cards, find_gpu
 from advisor.units import GIB
 
 KNOWLEDGE = load_knowledge()

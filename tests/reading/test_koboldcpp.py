@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.knowledge.load import load_knowledge
+from advisor.knowledge import load_knowledge
 from advisor.reading.pasted_request import asked_by, read_pasted
 
 MODEL = "Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf"

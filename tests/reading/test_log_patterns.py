@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import KnowledgeError, UserError
-from advisor.knowledge import load_knowledge
-from advisor.knowledge.load import check_knowledge
+from advisor.knowledge import check_knowledge, load_knowledge
 from advisor.knowledge.log_patterns import (
     CAUSES,
     FIELDS,

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.knowledge.log_patterns import load_log_patterns
 from advisor.reading.log_file import read_log
 from advisor.reading.log_request import settings_of

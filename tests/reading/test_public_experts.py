@@ -14,7 +14,7 @@ from advisor.bulk.estimates import estimate_request
 from advisor.estimator.speed_rates import speeds_of
 from advisor.knowledge import load_knowledge
 from advisor.models.any_config import load_config
-from advisor.reading.public_experts import is_mixture, read_by_widths
+from advisor.reading.public_config import is_mixture, read_by_widths
 from advisor.reading.public_list import PublicModel, exact
 from advisor.reading.public_sizing import model_of
 from advisor.reverse import CardFilter, ModelFilter, Settings, gpus_for, models_for

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from advisor.errors import RequestError, UserError
 from advisor.files import data_dir
 from advisor.knowledge import load_knowledge
-from advisor.models.resolution import stored_shapes
+from advisor.models import stored_shapes
 from advisor.models.stored_tensors import Model
 from advisor.reading.public_list import FILE, PublicModel, exact
 from advisor.reading.public_made import SAME_WITHIN, most_caching

@@ -9,9 +9,8 @@ from contextlib import suppress
 import pytest
 
 from advisor.errors import RequestError, UserError
-from advisor.knowledge.load import load_knowledge
-from advisor.reading.cpus import cpus, find_cpu
-from advisor.reading.ram import RamKind, ram_types, read_ram
+from advisor.knowledge import load_knowledge
+from advisor.reading.ram import RamKind, cpus, find_cpu, ram_types, read_ram
 from advisor.reading.sentences import read_sentence
 from advisor.scenario.host import ram_pace
 from advisor.scenario.settings import Request

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from advisor.advice import Advisor
 from advisor.advice.conclusions import Conclusions
-from advisor.advice.pipeline import Advisor
 from advisor.remedies.option import Base, Option
 from advisor.scenario.resolve import apply_change
 from advisor.scenario.settings import Request

@@ -6,12 +6,12 @@ import random
 
 from msgspec.structs import replace
 
+from advisor.advice import Advisor
 from advisor.advice.conclusions import Conclusions
-from advisor.advice.pipeline import Advisor
 from advisor.advice.preparation import prepare
 from advisor.errors import UserError
+from advisor.estimator import free_bytes
 from advisor.estimator.limits import largest_gpu_layers
-from advisor.estimator.memory import free_bytes
 from advisor.estimator.placement import host_fits
 from advisor.knowledge.types import Knowledge
 from advisor.remedies.assessment import outlook_of

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from advisor.advice.conclusions import Conclusions
 from advisor.errors import UserError
+from advisor.estimator import free_bytes
 from advisor.estimator.limits import largest_gpu_layers
-from advisor.estimator.memory import free_bytes
 from advisor.scenario.resolve import apply_change
 from tests.remedies.asking import advisor
 from tests.remedies.promises import broken, drawn

@@ -7,12 +7,12 @@ from itertools import product
 import pytest
 from msgspec.structs import replace
 
-from advisor.estimator.memory import estimate_memory
+from advisor.estimator import estimate_memory
 from advisor.estimator.placement import host_fits
 from advisor.estimator.speed import estimate_speed
 from advisor.remedies.assessment import exam_loss, outlook_of, quality_loss
+from advisor.scenario import Scenario
 from advisor.scenario.resolve import resolve
-from advisor.scenario.scenario import Scenario
 from advisor.scenario.settings import request_from
 from tests.remedies.asking import advisor
 

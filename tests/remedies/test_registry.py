@@ -10,18 +10,21 @@ import pytest
 from advisor import remedies
 from advisor.estimator.limits import find_limits
 from advisor.knowledge.vocabulary import ACTION_FACT, load_vocabulary
-from advisor.remedies import cards, combine, formats, framework
-from advisor.remedies.option import EFFORTS, Remedy
-from advisor.remedies.registry import (
+from advisor.remedies import (
     REMEDIES,
     actions,
     build_options,
+    cards,
+    combine,
+    formats,
+    framework,
     is_uncertain,
     remedies_of,
     rule_vocabulary,
     settings_of,
     told_by,
 )
+from advisor.remedies.option import EFFORTS, Remedy
 from advisor.scenario.settings import Request
 from tests.remedies.asking import advised, advisor
 
@@ -57,7 +60,7 @@ def test_an_action_that_only_a_remedy_brings_may_be_named_by_rules(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
-        "advisor.remedies.registry.REMEDIES", [*REMEDIES, Remedy("rest", frozenset(), "setting")]
+        "advisor.remedies.REMEDIES", [*REMEDIES, Remedy("rest", frozenset(), "setting")]
     )
     found = rule_vocabulary()
     assert found.fact(ACTION_FACT).values == (*load_vocabulary().fact(ACTION_FACT).values, "rest")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 from itertools import islice
 
+from advisor.advice import Advisor
 from advisor.advice.conclusions import Conclusions
 from advisor.advice.document import Advice
-from advisor.advice.pipeline import Advisor
 from advisor.errors import UserError
 from advisor.report.assembly import Views, document_and_views
 from advisor.scenario.settings import request_from

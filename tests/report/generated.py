@@ -7,9 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from advisor.advice.document import Advice
-from advisor.advice.pipeline import Advisor
-from advisor.advice.validator import wrong_in
+from advisor.advice import Advisor
+from advisor.advice.document import Advice, wrong_in
 from advisor.errors import UserError
 from advisor.knowledge.types import Knowledge
 from advisor.report.assembly import document

@@ -10,8 +10,8 @@ from advisor.knowledge.types import Format, Framework, Gpu, KvType
 from advisor.models.shape import LLAMA_BLOCKS, Moe, Shape
 from advisor.models.stored_tensors import Model
 from advisor.remedies.option import Option
+from advisor.scenario import Scenario
 from advisor.scenario.figures import CardMemory, Figure, Limits, Memory, Span, Speed
-from advisor.scenario.scenario import Scenario
 from advisor.scenario.settings import Request
 from advisor.units import GIB
 

@@ -7,10 +7,10 @@ from functools import lru_cache
 
 import pytest
 
+from advisor.advice import Advisor
 from advisor.advice.document import Advice
-from advisor.advice.pipeline import Advisor
+from advisor.report import render_text
 from advisor.report.assembly import document
-from advisor.report.formats import render_text
 from advisor.report.pages import render_html, render_markdown
 from advisor.scenario.settings import Request
 

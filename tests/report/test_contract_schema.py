@@ -7,10 +7,10 @@ from functools import lru_cache
 import msgspec
 import pytest
 
+from advisor.advice import Advisor
 from advisor.advice.document import Advice
-from advisor.advice.pipeline import Advisor
+from advisor.report import render_json
 from advisor.report.assembly import document
-from advisor.report.formats import render_json
 from advisor.scenario.settings import Request
 from tests.published_schemas import path_of, written
 

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from advisor.advice.conclusions import Conclusions
 from advisor.advice.projection import option_doc
+from advisor.report import render_json
 from advisor.report.assembly import document
-from advisor.report.formats import render_json
 from tests.report.samples import SAMPLES, does_not_fit, fits_amply, stated_split
 
 KEYS = {

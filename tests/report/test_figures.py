@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.report import clauses
 from advisor.report import figures as f
+from advisor.report import views
 from advisor.scenario.figures import Figure
 from advisor.units import GIB, plain
 
@@ -65,23 +65,23 @@ def test_printed(shown: str, expected: str) -> None:
         (f.amount(1), "less than 0.01 GiB"),
         (f.amount(0), "0.0 GiB"),
         (f.rate(999.7), "1,000"),
-        (clauses.image_tokens("576 (24x24, 336px/14)"), "576 tokens"),
-        (clauses.image_tokens("256 (mm_tokens_per_image)"), "256 tokens"),
-        (clauses.image_tokens("1176 (336x336) to 2928 (672x672); 2340 at 1024x768"),
+        (views.image_tokens("576 (24x24, 336px/14)"), "576 tokens"),
+        (views.image_tokens("256 (mm_tokens_per_image)"), "256 tokens"),
+        (views.image_tokens("1176 (336x336) to 2928 (672x672); 2340 at 1024x768"),
          "1,176 to 2,928 tokens"),
-        (clauses.image_tokens("(H/28)*(W/28); patch 14, merge 2"),
+        (views.image_tokens("(H/28)*(W/28); patch 14, merge 2"),
          "one token for every 28 x 28 pixels"),
-        (clauses.image_tokens("144 per 336px tile (24x24/4), up to 16 tiles"),
+        (views.image_tokens("144 per 336px tile (24x24/4), up to 16 tiles"),
          "144 tokens per 336-pixel tile"),
-        (clauses.image_tokens("1 text token; up to 4 tiles"), "one token"),
-        (clauses.image_tokens("it depends"), ""),
-        (clauses.image_tokens(None), ""),
-        (clauses.images_held("1176 (336x336) to 2928 (672x672)", 4096), "1"),
-        (clauses.images_held("(H/28)*(W/28)", 4096), ""),
-        (clauses.estimated_parts(["weights: by average", "weights: at 16 bits", "activations: x"]),
+        (views.image_tokens("1 text token; up to 4 tiles"), "one token"),
+        (views.image_tokens("it depends"), ""),
+        (views.image_tokens(None), ""),
+        (views.images_held("1176 (336x336) to 2928 (672x672)", 4096), "1"),
+        (views.images_held("(H/28)*(W/28)", 4096), ""),
+        (views.estimated_parts(["weights: by average", "weights: at 16 bits", "activations: x"]),
          "the weights (by average; at 16 bits) and the work buffers (x)"),
-        (clauses.article("fp8"), "an"),
-        (clauses.article("q8_0"), "a"),
+        (views.article("fp8"), "an"),
+        (views.article("q8_0"), "a"),
     ],
 )  # fmt: skip
 def test_written_as_clauses(shown: str, expected: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 from msgspec import Struct, to_builtins
 
 from advisor.advice.document import Advice
-from advisor.report.formats import json_line, render_json
+from advisor.report import json_line, render_json
 from tests.report.catalogue import sampled
 
 KEY = re.compile(r"[a-z0-9_.]{2}$")

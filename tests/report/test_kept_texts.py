@@ -18,7 +18,7 @@ from advisor.report.remedy_view import WRITERS
 from advisor.report.views import vocabulary
 from advisor.runtimes import commands
 from advisor.runtimes.commands import Command, command_for, commands_for
-from advisor.scenario.scenario import Key
+from advisor.scenario import Key
 from tests.report.samples import does_not_fit, fits_amply
 
 

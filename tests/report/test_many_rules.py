@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from msgspec.structs import replace
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.advice.projection import numbers_of
 from advisor.knowledge.layers import UserEntry
 from advisor.knowledge.vocabulary import FactValue, shown_in

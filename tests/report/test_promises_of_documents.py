@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from advisor.advice.document import Advice
-from advisor.advice.pipeline import Advisor
-from advisor.advice.validator import wrong_in
+from advisor.advice import Advisor
+from advisor.advice.document import Advice, wrong_in
 from advisor.report.assembly import document
 from advisor.report.pages import render_markdown
 from advisor.report.prose import MOST_WORDS, Length, too_long, words_read
@@ -114,7 +113,7 @@ def test_strict_writes_what_holds_and_refuses_what_does_not(
 ) -> None:
     asked = {"gpu": "RTX 4090", "model": "phi-3-medium", "precision": "fp16"}
     assert advise(capsys, "--strict", **asked).out == advise(capsys, **asked).out
-    monkeypatch.setattr("advisor.advice.validator.wrong_in", lambda _: ["a is -1, below zero"])
+    monkeypatch.setattr("advisor.advice.document.wrong_in", lambda _: ["a is -1, below zero"])
     refused = advise(capsys, "--strict", **asked)
     assert (refused.code, refused.out) == (70, "")
     assert "does not hold: a is -1, below zero" in refused.err

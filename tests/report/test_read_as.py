@@ -8,9 +8,9 @@ from html import unescape
 import pytest
 from msgspec.structs import replace
 
+from advisor.report import FORMATS, Page
 from advisor.report.assembly import document
-from advisor.report.formats import FORMATS, Page
-from advisor.scenario.scenario import any_context_key, size_key, whole_key
+from advisor.scenario import any_context_key, size_key, whole_key
 from tests.report.samples import SAMPLES
 
 LINE = "'gpt-oss:20b' is read as gpt-oss-20b in MXFP4."

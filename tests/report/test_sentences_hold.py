@@ -6,12 +6,12 @@ from functools import lru_cache
 
 import pytest
 
+from advisor.advice import Advisor
 from advisor.advice.document import Advice
-from advisor.advice.pipeline import Advisor
+from advisor.report import render_text
 from advisor.report.assembly import document
 from advisor.report.charts import memory_bar
 from advisor.report.figures import billions
-from advisor.report.formats import render_text
 from advisor.report.prose import Report, report
 from advisor.report.sentence_check import contradictions
 from advisor.scenario.settings import Request

@@ -8,8 +8,8 @@ from functools import lru_cache
 import pytest
 
 from advisor.advice.document import Advice
+from advisor.report import render_text
 from advisor.report.assembly import document
-from advisor.report.formats import render_text
 from advisor.report.pages import render_html, render_markdown
 from advisor.report.sentence_check import contradictions
 from advisor.scenario.settings import Request

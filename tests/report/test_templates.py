@@ -13,7 +13,7 @@ from msgspec.structs import force_setattr, replace
 
 from advisor.errors import TemplateError
 from advisor.files import data_dir, seal
-from advisor.remedies.registry import actions
+from advisor.remedies import actions
 from advisor.report.assembly import Views, document
 from advisor.report.grammar import placeholders
 from advisor.report.remedy_view import OptionView

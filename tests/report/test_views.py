@@ -12,13 +12,13 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.advice.document import Advice
+from advisor.report import command_lines, render_text
 from advisor.report.assembly import document
 from advisor.report.charts import cells
-from advisor.report.clauses import escaped
-from advisor.report.formats import command_lines, render_text
 from advisor.report.pages import render_html, render_markdown
 from advisor.report.prose import STANDARD_WORDS, Length, report
 from advisor.report.sentence_check import contradictions
+from advisor.report.views import escaped
 from tests.report.runs import reference_hashes, run_hashes
 from tests.report.samples import SAMPLES, does_not_fit, fits_amply, too_big_vision
 

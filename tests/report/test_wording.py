@@ -7,8 +7,8 @@ from functools import lru_cache
 
 import pytest
 
+from advisor.advice import Advisor
 from advisor.advice.document import Advice
-from advisor.advice.pipeline import Advisor
 from advisor.report.assembly import document
 from advisor.report.prose import Report, report
 from advisor.report.sentence_check import contradictions

@@ -10,9 +10,9 @@ import pytest
 
 from advisor.errors import TemplateError
 from advisor.files import data_dir
+from advisor.report import render_text
 from advisor.report.assembly import document
 from advisor.report.figures import say, spoken
-from advisor.report.formats import render_text
 from advisor.report.pages import render_html, render_markdown
 from advisor.report.templates import template_problems
 from advisor.report.word_file import FILE, read_words

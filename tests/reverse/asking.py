@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from functools import lru_cache
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.knowledge.types import Knowledge
 from advisor.reverse import Settings
 from advisor.scenario.settings import Request

@@ -10,7 +10,7 @@ from functools import lru_cache
 import msgspec
 import pytest
 
-from advisor.report.formats import render_json
+from advisor.report import render_json
 from advisor.reverse import CardFilter, ModelFilter, Settings, gpus_for, models_for
 from advisor.reverse.documents import COLUMNS, ReverseDoc, reverse_doc, written_csv
 from advisor.scenario.settings import Request, request_from

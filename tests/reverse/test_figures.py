@@ -10,14 +10,14 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.errors import UserError
+from advisor.estimator import estimate_memory
 from advisor.estimator.limits import find_limits
-from advisor.estimator.memory import estimate_memory
 from advisor.estimator.weights import weights_of
 from advisor.knowledge.catalogue import Cards
 from advisor.knowledge.types import Gpu
-from advisor.models.resolution import model_from_record
+from advisor.models import model_from_record
 from advisor.models.stored_tensors import Model
-from advisor.reading.cards import find_gpu
+from advisor.reading import find_gpu
 from advisor.reverse import (
     Answer,
     CardFilter,

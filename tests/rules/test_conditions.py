@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from advisor.knowledge.vocabulary import FactValue
-from advisor.rules.conditions import KNOWING, Test, Verb, all_hold, answer, compare, holds
+from advisor.rules import KNOWING, Test, Verb, all_hold, answer, compare, holds
 
 LISTS = frozenset({"one of", "none of"})
 VALUES: tuple[FactValue, ...] = (-1.0, 0.0, 1, 1.0, "a", "b", "1", True, False)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from advisor.errors import RuleFileError, UserError
 from advisor.files import data_dir
 from advisor.knowledge.vocabulary import Vocabulary, load_vocabulary
-from advisor.rules.conditions import Test, When
+from advisor.rules import Test, When
 from advisor.rules.language import parse_rules
 from advisor.rules.language.layout import formatted
 from advisor.rules.language.model import Rule

@@ -7,9 +7,8 @@ import pytest
 from advisor.errors import RuleFileError, Source, UserError
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.vocabulary import Vocabulary
-from advisor.rules.conditions import all_tests
-from advisor.rules.language import load_rules, parse_rules
-from advisor.rules.language.load import read_as_far
+from advisor.rules import all_tests
+from advisor.rules.language import load_rules, parse_rules, read_as_far
 from advisor.rules.language.model import PerTerm
 from tests.rules.texts import FULL, LADDER, TABLE, note
 

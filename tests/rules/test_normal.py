@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.errors import RuleFileError, Source
-from advisor.rules.conditions import MAX_BRANCHES, Test, When, branches
+from advisor.rules import MAX_BRANCHES, Test, When, branches
 
 NUMBERS = ("n.a", "n.b")
 NAMES = ("t.a", "t.b")

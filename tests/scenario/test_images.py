@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from advisor.errors import RequestError, UserError
-from advisor.estimator.memory import estimate_memory
+from advisor.estimator import estimate_memory
 from advisor.reading.pasted_request import asked_by, read_pasted
 from advisor.reading.sentences import read_sentence
 from advisor.runtimes.commands import command_for
+from advisor.scenario import Scenario
 from advisor.scenario.images import prompt_tokens, read_size, tokens_of_image
 from advisor.scenario.resolve import resolve
-from advisor.scenario.scenario import Scenario
 from advisor.scenario.settings import Request, request_from
 from tests.reading.test_command_lines import known
 

@@ -9,7 +9,7 @@ import pytest
 
 import advisor
 from advisor.errors import UserError
-from advisor.scenario.scenario import Scenario
+from advisor.scenario import Scenario
 from advisor.scenario.settings import (
     FIXED,
     FLAGS,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import UserError
-from advisor.knowledge.load import load_knowledge
+from advisor.knowledge import load_knowledge
 from advisor.runtimes.commands import command_for
 from advisor.scenario.settings import Request
 from tests.remedies.asking import advised, advisor, run_again

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.errors import UserError
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.catalogue import Cards
-from advisor.reading.cards import find_gpu
+from advisor.reading import find_gpu
 from advisor.reverse.answers import NO_LIMIT, Answer, Wish
 from advisor.reverse.search import Search
+from advisor.scenario import split_of
 from advisor.scenario.asked_model import find_model_named
 from advisor.scenario.resolve import resolve
-from advisor.scenario.scenario import split_of
 from advisor.scenario.settings import Request
 
 KNOWN = load_knowledge()

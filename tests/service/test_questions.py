@@ -15,9 +15,9 @@ from advisor.api import Session
 from advisor.scenario.settings import SETTINGS, WITH_UNITS
 from advisor.service.answers import Asked, answer
 from advisor.service.app import Limits
-from advisor.service.bodies import form_wanted
 from advisor.service.openapi import body_schema, document
 from advisor.service.questions import FORMS, QUESTIONS
+from advisor.service.watch import form_wanted
 from tests.models.gguf_files import tiny
 from tests.models.hub_server import serving
 from tests.published_schemas import schema

@@ -13,12 +13,12 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.bulk.audit.pages import read_page
-from advisor.bulk.batch.readback import document_of, open_batch
+from advisor.bulk.batch.manifest import document_of, open_batch
 from advisor.bulk.batch.store import MOST_PAGE_BYTES
+from advisor.bulk.site import Asked, _index_pages
 from advisor.bulk.site.catalogue import Catalogue, Setup, Shown, Subject, best_of, read_catalogue
 from advisor.bulk.site.page import Site
 from advisor.bulk.site.pairs import Making, Pair, pair_files
-from advisor.bulk.site.run import Asked, _index_pages
 from tests.batch.plans import contents, index
 from tests.cli.running import Outcome, run
 from tests.site.conftest import BASE

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 TOY = """
-from advisor.report.formats import Format, Page, register
+from advisor.report import Format, Page, register
 
 
 def write(page: Page) -> str:

@@ -13,7 +13,7 @@ from shutil import copytree, ignore_patterns
 import pytest
 
 import advisor
-from advisor.remedies.registry import actions
+from advisor.remedies import actions
 
 PACKAGE = Path(advisor.__file__).parent
 REMEDIES = Path("remedies")
@@ -64,7 +64,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if one.name != REMEDIES.name:
             (package / one.name).symlink_to(one)
     copytree(PACKAGE / REMEDIES, package / REMEDIES, ignore=ignore_patterns("__pycache__"))
-    registry = package / REMEDIES / "registry.py"
+    registry = package / REMEDIES / "__init__.py"
     text = registry.read_text(encoding="utf-8")
     for place, line in REGISTERED.items():
         assert text.count(place) == 1

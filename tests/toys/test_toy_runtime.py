@@ -11,7 +11,7 @@ import pytest
 
 from advisor import runtimes
 from advisor.runtimes.base import CacheShape, Cells, Compute, Placement, Range, Runtime
-from advisor.scenario.scenario import Scenario
+from advisor.scenario import Scenario
 from advisor.units import MIB
 from tests.cli.running import run
 

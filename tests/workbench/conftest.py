@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.files import data_dir
 from advisor.workbench.bulk import Evaluation, evaluate_all
 from advisor.workbench.fact_store import FactStore

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.knowledge import load, load_knowledge
+from advisor import knowledge
+from advisor.knowledge import load_knowledge
 from advisor.workbench.comparison import entries_between
 
 
@@ -14,9 +15,9 @@ def test_knowledge_from_files_and_from_the_cache_is_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ADVISOR_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(load, "_loaded", {})
+    monkeypatch.setattr(knowledge, "_loaded", {})
     parsed = load_knowledge()
-    load._loaded.clear()
+    knowledge._loaded.clear()
     read_back = load_knowledge()
     assert parsed is not read_back
     assert entries_between(parsed, read_back) == []

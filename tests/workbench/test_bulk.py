@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.errors import RuleFileError
 from advisor.knowledge.vocabulary import FactValue
-from advisor.rules.conditions import Test, When
+from advisor.rules import Test, When
 from advisor.rules.engine import make_engine
 from advisor.rules.engine.base import OptionFacts, ReferenceEngine
 from advisor.rules.engine.compiler import compile_rules
@@ -17,8 +17,8 @@ from advisor.rules.engine.durable import available
 from advisor.rules.language.model import Rule, RuleSet
 from advisor.scenario.settings import request_from
 from advisor.workbench.bulk import Evaluation, evaluate_all, with_rule
+from advisor.workbench.cover import standings
 from advisor.workbench.fact_store import FactStore, Part, joined
-from advisor.workbench.outcomes import standings
 from tests.engine.random_rules import rule_set, situation
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from advisor.rules.conditions import Test, When
+from advisor.rules import Test, When
 from advisor.rules.language.model import Case, PerTerm, Rule, Score, WhenTerm
+from advisor.workbench.cover import Said, Standing
 from advisor.workbench.diff import (
     CHANGES,
     FAIL_ON,
@@ -16,7 +17,6 @@ from advisor.workbench.diff import (
     counted,
     edits_between,
 )
-from advisor.workbench.outcomes import Said, Standing
 
 ONE, TWO = Said("r1", "quantize", "quantize:a", 50.0), Said("r2", "reduce_context", "c:1", 40.0)
 REPORT = Standing("fits", (ONE, TWO), ("n1", "n2"), (("v", "cards:2"),))

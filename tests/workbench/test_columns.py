@@ -8,7 +8,7 @@ from array import array
 import pytest
 
 from advisor.knowledge.vocabulary import FactValue
-from advisor.rules.conditions import Test, Verb, holds
+from advisor.rules import Test, Verb, holds
 from advisor.workbench.columns import (
     Column,
     all_rows,

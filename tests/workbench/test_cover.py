@@ -7,13 +7,12 @@ from html.parser import HTMLParser
 
 import pytest
 
-from advisor.rules.conditions import Test, When
+from advisor.rules import Test, When
 from advisor.rules.language.model import Rule, RuleSet
 from advisor.workbench.bulk import Evaluation, evaluate_all
 from advisor.workbench.cover import Coverage, cover
-from advisor.workbench.cover_views import cover_html, cover_json, cover_text
+from advisor.workbench.cover_views import cover_html, cover_json, cover_text, share
 from advisor.workbench.fact_store import FactStore
-from advisor.workbench.layout import share
 
 
 @pytest.fixture(scope="module")

@@ -16,10 +16,10 @@ from advisor.scenario.settings import request_from
 from advisor.workbench.bulk import Evaluation, evaluate_all
 from advisor.workbench.causes import causes_between
 from advisor.workbench.comparison import Tried, attributed, compare_sides
+from advisor.workbench.cover import Standing, standings
 from advisor.workbench.diff import Difference, compare
 from advisor.workbench.diff_views import diff_json, diff_markdown, diff_text
 from advisor.workbench.fact_store import FactStore
-from advisor.workbench.outcomes import Standing, standings
 from advisor.workbench.sides import Folders, base_side, load_side
 from tests.workbench.conftest import edited
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.rules.language.model import Rule
 from advisor.scenario.resolve import apply_change
 from advisor.scenario.settings import Request

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.advice.preparation import prepare
 from advisor.cli.init import write_starter
 from advisor.errors import UserError
+from advisor.report import FORMATS, Page
 from advisor.report.assembly import document
-from advisor.report.formats import FORMATS, Page
 from advisor.report.templates import forget_templates
 from advisor.scenario.settings import request_from
 from advisor.workbench.house import LENGTHS, House, Looked, check_house

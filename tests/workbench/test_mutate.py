@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.errors import RequestError
-from advisor.rules.conditions import Test, When
+from advisor.rules import Test, When
 from advisor.rules.language import parse_rules
 from advisor.rules.language.model import Case, PerTerm, Rule, Score, WhenTerm
 from advisor.scenario.settings import request_from
 from advisor.workbench.bulk import Evaluation, evaluate_all, rule_mask, with_rule
+from advisor.workbench.cover import standings
 from advisor.workbench.mutants import Mutant, mutants_of
 from advisor.workbench.mutate import Mutation, mutate
 from advisor.workbench.mutation_run import (
@@ -23,7 +24,6 @@ from advisor.workbench.mutation_run import (
     mutation_text,
     pasted,
 )
-from advisor.workbench.outcomes import standings
 from advisor.workbench.sides import Folders
 from advisor.workbench.trial import trial_of
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.errors import UserError
-from advisor.rules.conditions import Test, Verb, When
+from advisor.rules import Test, Verb, When
 from advisor.rules.engine import make_engine
 from advisor.rules.language.model import Rule, RuleSet
 from advisor.scenario.settings import SETTINGS, Request

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.cli.init import write_starter
 from advisor.workbench.cases import Runner
 from advisor.workbench.comparison import compare_sides

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from advisor.advice import Advisor
 from advisor.advice.conclusions import Conclusions
-from advisor.advice.pipeline import Advisor
 from advisor.errors import RequestError
 from advisor.report.assembly import document
 from advisor.report.template_writer import picked

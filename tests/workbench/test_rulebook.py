@@ -13,13 +13,13 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.errors import RequestError
 from advisor.workbench.bulk import Evaluation
 from advisor.workbench.cover import cover
 from advisor.workbench.cover_views import cover_json
+from advisor.workbench.rulebook import LIST, Sources, files, make_book, write_book
 from advisor.workbench.rulebook.blocks import Node, Page, Para, Picture
-from advisor.workbench.rulebook.book import LIST, Sources, files, make_book, write_book
 from advisor.workbench.rulebook.material import Measured, read_cover, read_cover_file
 from advisor.workbench.rulebook.pictures import svg
 from tests.cli.running import run

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.errors import RequestError
 from advisor.workbench.mutants import line_of, mutants_of, read_known, told_apart, write_known
 from advisor.workbench.mutation_run import Search, mutated_rules

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.errors import Problems, RuleFileError, Source, UserError
 from advisor.files import data_dir
 from advisor.workbench.cases import CaseResult, Runner, junit_xml

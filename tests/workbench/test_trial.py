@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.knowledge.vocabulary import FactValue
-from advisor.rules.conditions import When
+from advisor.rules import When
 from advisor.rules.language import parse_rules
 from advisor.rules.language.model import Case
 from advisor.scenario.settings import request_from
 from advisor.workbench.bulk import Evaluation, with_rule
 from advisor.workbench.cases import Runner
+from advisor.workbench.cover import Firings, standing, standings
 from advisor.workbench.expectations import Changed, case_problem, seen_in
 from advisor.workbench.mutants import Mutant, mutants_of
-from advisor.workbench.outcomes import Firings, standing, standings
 from advisor.workbench.trial import Sight, Trial, trial_of
 
 MANY = "no-fp4-without-fp4-units"

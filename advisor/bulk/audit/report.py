@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct, ValidationError, field
 
-from advisor.bulk.audit.finding import Finding, Kind
-from advisor.bulk.audit.pages import Page, broken, markdown_links, read_page
-from advisor.bulk.batch.parquet import row
+from advisor.bulk.audit.pages import Finding, Kind, Page, broken, markdown_links, read_page
+from advisor.bulk.batch.formats import row
+from advisor.bulk.batch.manifest import Entry, line_of, read_document
 from advisor.bulk.batch.plan import Item
-from advisor.bulk.batch.readback import Entry, line_of, read_document
 from advisor.bulk.batch.shard import Failure, Making, Report, make_report, report_entry
 from advisor.errors import UserError
-from advisor.report.clauses import escaped
-from advisor.report.formats import json_line
+from advisor.report import json_line
 from advisor.report.sentence_check import contradictions, wrong_numbers, wrong_state
+from advisor.report.views import escaped
 from advisor.scenario.settings import request_from
 
 if TYPE_CHECKING:

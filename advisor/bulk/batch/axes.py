@@ -7,15 +7,15 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from advisor.bulk.batch.canonical import absolute, card_name
+from advisor.bulk.batch.file_names import absolute, card_name
 from advisor.errors import RequestError, UserError, as_sentence, raise_problems
 from advisor.knowledge import names
 from advisor.knowledge.field_kinds import is_date
 from advisor.knowledge.types import Gpu, Knowledge, ModelRecord
 from advisor.knowledge.yaml_fields import Collector, Fields, guess
-from advisor.models.resolution import model_from_record
+from advisor.models import model_from_record
 from advisor.models.stored_tensors import Model
-from advisor.reading.cards import find_cards
+from advisor.reading import find_cards
 from advisor.scenario.asked_format import formats_named
 from advisor.scenario.asked_model import find_model_named
 from advisor.scenario.settings import number_problems, request_from

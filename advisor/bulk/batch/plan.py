@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterator, Mapping
-from typing import Protocol
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
+
+from advisor.bulk.batch.file_names import canonical, file_state
+from advisor.bulk.estimates import Row, read_rows
+from advisor.errors import Problems, RequestError, Source, UserError, raise_problems
+from advisor.knowledge.types import Knowledge
+from advisor.scenario.settings import request_from
 
 SHARD_SIZE = 256
 """Scenarios in a shard unless the plan says otherwise."""
@@ -61,3 +70,113 @@ def shard_count(plan: Plan) -> int:
 def shards_of(scenarios: int, size: int) -> int:
     """How many shards of a size, 1 or more, so many scenarios are cut into."""
     return -(-scenarios // size)
+
+
+_WINDOW = 64 * SHARD_SIZE
+_MOST_PROBLEMS = 500
+_CHUNK = 1 << 20
+_ORDER = ("model", "config", "precision", "framework", "gpu", "context", "batch")
+
+
+class Requests(Struct, frozen=True):
+    """A file of requests, checked; see ``advisor.bulk.batch.plan.Plan``."""
+
+    file: Path
+    scenarios: int
+    sha256: str
+    model_files: Mapping[str, str]
+    """Hash of what each model file on disk says, by its name in the rows."""
+    shard_size: int = SHARD_SIZE
+    skipped: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def described(self) -> Mapping[str, object]:
+        """The file by its content."""
+        return {
+            "kind": "requests",
+            "rows": self.scenarios,
+            "sha256": self.sha256,
+            "model_files": dict(self.model_files),
+        }
+
+    def shards(self, wanted: Collection[int]) -> Iterator[Shard]:
+        """Give the shards of these numbers, in order.
+
+        Raises:
+            RequestError: The file cannot be read any more.
+        """
+        numbers, number = frozenset(wanted), 0
+        with _opened(self.file) as stream:
+            items = (_item(row) for row in read_rows(stream, self.file.name))
+            while window := sorted(islice(items, _WINDOW), key=_order):
+                for start in range(0, len(window), self.shard_size):
+                    if number in numbers:
+                        yield Shard(number, tuple(window[start : start + self.shard_size]))
+                    number += 1
+
+
+def check_requests(file: Path, knowledge: Knowledge) -> Requests:
+    """Read a whole file and check every row.
+
+    Raises:
+        UserError: Rows are wrong: all of them (the first 500), each with its line.
+    """
+    problems: list[UserError] = []
+    models: dict[str, str] = {}
+    count, wrong = 0, 0
+    with _opened(file) as stream:
+        for row in read_rows(stream, file.name):
+            count += 1
+            found = _problems(row, file.name, knowledge, models)
+            wrong += bool(found)
+            problems += found[: max(_MOST_PROBLEMS - len(problems), 0)]
+    if wrong and len(problems) >= _MOST_PROBLEMS:
+        problems.append(RequestError(f"{wrong:,} rows are wrong; the first are listed."))
+    raise_problems(problems)
+    if not count:
+        raise RequestError(f"'{file.name}' holds no request", hint="Write one on each line.")
+    return Requests(file, count, _sha256(file), dict(sorted(models.items())))
+
+
+def _problems(row: Row, name: str, knowledge: Knowledge, models: dict[str, str]) -> list[UserError]:
+    place = Source(name, row.number)
+    if row.problem:
+        return [RequestError(row.problem, source=place)]
+    given = {key: value for key, value in row.given.items() if key != "id"}
+    if not isinstance(row.given.get("id"), str | int | float | None):
+        return [RequestError("id must be a text or a number", source=place)]
+    try:
+        request = request_from(given)
+        if not request.gpu:
+            raise RequestError("no GPU is named", hint="Fill in 'gpu'.")
+        canonical(request, knowledge)
+        models.update(file_state(request, knowledge))
+    except UserError as error:
+        errors = error.errors if isinstance(error, Problems) else [error]
+        return [RequestError(e.message, source=place, hint=e.hint) for e in errors]
+    return []
+
+
+def _item(row: Row) -> Item:
+    given = dict(row.given)
+    name = given.pop("id", None)
+    return Item(given, row.number, name)
+
+
+def _order(item: Item) -> tuple[object, ...]:
+    return (*(str(item.request.get(key, "")).casefold() for key in _ORDER), item.line)
+
+
+def _opened(file: Path) -> BinaryIO:
+    try:
+        return file.open("rb")
+    except OSError as bad:
+        raise RequestError(f"cannot read '{file}': {bad.strerror}.") from None
+
+
+def _sha256(file: Path) -> str:
+    total = hashlib.sha256()
+    with _opened(file) as stream:
+        while chunk := stream.read(_CHUNK):
+            total.update(chunk)
+    return total.hexdigest()

@@ -17,11 +17,10 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from advisor.bulk.batch.axes import Card
-from advisor.bulk.batch.plan import Item, Plan, Shard
+from advisor.bulk.batch.plan import Item, Plan, Shard, check_requests
 from advisor.bulk.batch.plan_file import Block, PlanFile, read_plan
-from advisor.bulk.batch.row_plan import check_requests
 from advisor.errors import RequestError, UserError
-from advisor.estimator.memory import estimate_memory
+from advisor.estimator import estimate_memory
 from advisor.files import read_whole
 from advisor.knowledge import names
 from advisor.knowledge.layers import Stack

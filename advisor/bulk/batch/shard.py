@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from advisor.advice.pipeline import Advisor
-from advisor.bulk.batch.canonical import canonical
-from advisor.bulk.batch.file_names import Namer
+from advisor.advice import Advisor
+from advisor.bulk.batch.file_names import Namer, canonical
 from advisor.bulk.batch.formats import (
     TABLE_TEXT,
     divided_by,
     form_of,
     packed,
     place_of,
+    row,
+    table_bytes,
     table_of,
     texts_of,
 )
@@ -28,8 +29,8 @@ from advisor.bulk.batch.plan import Item, Shard
 from advisor.bulk.batch.store import File, described, record_of, sha256_of_lines
 from advisor.errors import Problems, UserError
 from advisor.knowledge.layers import Stack
+from advisor.report import FORMATS, Page, json_line
 from advisor.report.assembly import document_and_views
-from advisor.report.formats import FORMATS, Page, json_line
 from advisor.report.prose import Length, report
 from advisor.scenario.settings import Request, request_from
 
@@ -240,8 +241,6 @@ def _files(
         tables.jsonl.append(line)
         tables.offset += len(line)
     if form := form_of("parquet", making.formats):
-        from advisor.bulk.batch.parquet import row  # noqa: PLC0415
-
         laid_out = row(name, made.doc, made.texts[TABLE_TEXT])
         path = table_of(form, number, laid_out)
         rows = tables.rows.setdefault(path, [])
@@ -256,8 +255,6 @@ def _whole_files(number: int, making: Making, tables: _Tables) -> Iterator[File]
         tables.files.append(described(file))
         yield file
     for path, rows in tables.rows.items():
-        from advisor.bulk.batch.parquet import table_bytes  # noqa: PLC0415  pyarrow, an extra
-
         apart = divided_by(form_of("parquet", making.formats))
         file = File(path, table_bytes(rows, apart))
         tables.files.append(described(file))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 
 from msgspec import Struct
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.bulk.batch.file_names import Namer
 from advisor.bulk.batch.manifest import differences, made_by
 from advisor.bulk.batch.plan import Shard

@@ -15,8 +15,8 @@ from advisor.advice.projection import memory_doc, speed_doc
 from advisor.bulk.estimates.rows import Row
 from advisor.calibration import with_measurements
 from advisor.errors import Problems, RequestError, SourceFileError, UserError, as_sentence
+from advisor.estimator import estimate_memory
 from advisor.estimator.limits import find_limits
-from advisor.estimator.memory import estimate_memory
 from advisor.estimator.placement import host_fits
 from advisor.estimator.speed import estimate_speed
 from advisor.estimator.speed_rates import speeds_of
@@ -25,11 +25,11 @@ from advisor.knowledge import load_knowledge
 from advisor.knowledge.layers import Stack
 from advisor.knowledge.names import find_model
 from advisor.knowledge.types import Knowledge, ModelRecord
-from advisor.models.resolution import model_from_record
+from advisor.models import model_from_record
 from advisor.models.stored_tensors import Model
+from advisor.scenario import Scenario
 from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import resolve
-from advisor.scenario.scenario import Scenario
 from advisor.scenario.settings import Request, request_from
 
 _MOST_SHOWN = 1000

@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 
 from advisor.bulk.batch.file_names import folder_names, is_name
 from advisor.bulk.batch.formats import form_of
-from advisor.bulk.batch.readback import Batch, Entry, document_of, index_entries
+from advisor.bulk.batch.manifest import Batch, Entry, document_of, index_entries
 from advisor.bulk.batch.store import ERRORS, INDEX
 from advisor.bulk.site.page import STATES, Site
 from advisor.errors import RequestError

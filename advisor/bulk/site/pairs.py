@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from advisor.bulk.batch.readback import line_of, read_document
+from advisor.bulk.batch.manifest import line_of, read_document
 from advisor.bulk.batch.store import File
 from advisor.bulk.site.catalogue import Setup, Subject, best_of
+from advisor.bulk.site.matrix import setup_row, setup_text
 from advisor.bulk.site.page import Site, in_parts, markup, numbered, pager, part_text
-from advisor.bulk.site.words import setup_row, setup_text
 from advisor.errors import RequestError
 from advisor.report import figures as f
 from advisor.report.charts import memory_bar

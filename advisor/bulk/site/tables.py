@@ -16,8 +16,8 @@ from advisor.bulk.site.catalogue import (
     Subject,
     couples,
 )
+from advisor.bulk.site.matrix import Row, facts, setup_row, size_text, size_value, sizes_for
 from advisor.bulk.site.page import Site, in_parts, numbered, pager, part_text
-from advisor.bulk.site.words import Row, facts, setup_row, size_text, size_value, sizes_for
 from advisor.report import figures as f
 
 _GIGA = 1e9

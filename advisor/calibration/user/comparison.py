@@ -8,17 +8,17 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.calibration.user import Stored
 from advisor.calibration.user.effect import card_engine, is_usual_prompt
 from advisor.calibration.user.physics import figure_for
 from advisor.calibration.user.plausibility import scenario_of
-from advisor.calibration.user.store import Stored
 from advisor.errors import UserError
 from advisor.estimator.speed import rate_of
 from advisor.estimator.speed_rates import Rate, speeds_of
 from advisor.knowledge.types import CardEngine, Knowledge
+from advisor.scenario import Scenario
 from advisor.scenario.figures import Evidence, Figure
 from advisor.scenario.resolve import resolve
-from advisor.scenario.scenario import Scenario
 from advisor.scenario.settings import Request
 
 _OTHER_SIZES = (0.4, 1.0, 2.0)

@@ -10,9 +10,9 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from advisor.calibration.user import Stored
 from advisor.calibration.user.physics import FAR, figure_for
 from advisor.calibration.user.plausibility import scenario_of
-from advisor.calibration.user.store import Stored
 from advisor.errors import RequestError, Source, UserError, raise_problems
 from advisor.estimator.measured_speed import Measurement
 from advisor.estimator.speed import rate_of
@@ -25,9 +25,9 @@ from advisor.knowledge.types import (
     UserFigure,
     UserSpeeds,
 )
-from advisor.reading.cards import find_gpu
+from advisor.reading import find_gpu
+from advisor.scenario import Scenario
 from advisor.scenario.figures import Figure
-from advisor.scenario.scenario import Scenario
 
 _Kind = Literal["dense", "experts", "prefill"]
 _DEEPEST = 2048

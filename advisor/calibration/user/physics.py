@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 from advisor.calibration.user.benchmark import Run
 from advisor.errors import RequestError
+from advisor.estimator import estimate_memory
 from advisor.estimator.kv_cache import kv_read_bytes
-from advisor.estimator.memory import estimate_memory
 from advisor.estimator.speed import estimate_speed
 from advisor.estimator.speed_step import reads_of
 from advisor.estimator.weights import weights_of
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.runtimes.base import Weights
+from advisor.scenario import Scenario
 from advisor.scenario.figures import Figure, Memory
-from advisor.scenario.scenario import Scenario
 from advisor.units import GB, gib
 
 MOST_OF_BANDWIDTH = 1.03

@@ -15,11 +15,11 @@ from advisor.estimator.measured_speed import Measurement, Metric
 from advisor.knowledge import names
 from advisor.knowledge.index import plain_key
 from advisor.knowledge.types import Format, Gpu, Knowledge, ModelRecord
-from advisor.models.resolution import model_from_record
-from advisor.reading.cards import find_gpu
+from advisor.models import model_from_record
+from advisor.reading import find_gpu
+from advisor.scenario import Scenario
 from advisor.scenario.asked_format import formats_named
 from advisor.scenario.resolve import resolve
-from advisor.scenario.scenario import Scenario
 from advisor.scenario.settings import Request
 from advisor.units import GIB
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from advisor.models.architecture import Family
-from advisor.models.architectures.classic import CLASSIC
+from advisor.models.architectures.classic import CLASSIC, HASHED
 from advisor.models.architectures.dense import DENSE
 from advisor.models.architectures.encoders import ENCODERS
 from advisor.models.architectures.gemma import GEMMA, GEMMA_WRAPPERS
-from advisor.models.architectures.hashed import HASHED
 from advisor.models.architectures.hybrid import HYBRID
 from advisor.models.architectures.latent import COMPRESSED, KIMI, LATENT
 from advisor.models.architectures.mixtures import MIXTURES

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from advisor.models.architecture import Family, Gguf
 from advisor.models.architectures import FAMILIES
 from advisor.models.config_keys import MAX_LAYERS, Keys
-from advisor.models.gguf.families import gguf_families, recurrent_of
+from advisor.models.gguf.cursor import gguf_families, recurrent_of
 from advisor.models.shape import Mla, Moe, Recurrent, Shape
 from advisor.models.stored_tensors import ROPE_FREQUENCIES, StoredTensor, counts_of, place_of
 

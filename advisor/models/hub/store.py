@@ -18,8 +18,8 @@ from advisor.errors import RequestError
 from advisor.files import read_kept, remove_oldest, user_cache_dir
 from advisor.models.gguf import header as gguf_header
 from advisor.models.gguf.cursor import Budget
+from advisor.models.hub.bounds import Kept, key, write_sealed
 from advisor.models.hub.client import Client
-from advisor.models.hub.kept import Kept, key, write_sealed
 from advisor.models.hub.names import is_plain_path
 from advisor.models.safetensors import header as safetensors_header
 from advisor.models.stored_tensors import MAX_TENSORS

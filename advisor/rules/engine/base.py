@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from advisor.errors import EngineError, RuleFileError
 from advisor.knowledge.vocabulary import FactValue
-from advisor.rules.conditions import ORDERING, Check, Facts, Test, of_option
+from advisor.rules import ORDERING, Check, Facts, Test, of_option
 from advisor.rules.engine.compiler import (
     OPTION,
     CompiledBranch,

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from advisor.errors import EngineError, RuleFileError, Source, raise_problems
 from advisor.knowledge.vocabulary import FactValue
-from advisor.rules.conditions import (
+from advisor.rules import (
     KNOWING,
     ORDERING,
     Branch,

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from advisor.errors import RuleFileError
 from advisor.knowledge.vocabulary import FactValue
-from advisor.rules.conditions import ORDERING, Test, Verb, answer, of_option
+from advisor.rules import ORDERING, Test, Verb, answer, of_option
 from advisor.rules.engine.compiler import (
     CompiledBranch,
     CompiledRule,

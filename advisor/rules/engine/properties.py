@@ -17,7 +17,7 @@ from json.encoder import encode_basestring_ascii
 from types import NoneType
 
 from advisor.knowledge.vocabulary import FactValue
-from advisor.rules.conditions import ORDERING, Kind, Test, answer
+from advisor.rules import ORDERING, Kind, Test, answer
 from advisor.rules.engine.compiler import MAX_TEXT_BYTES, CompiledRules
 
 RESERVED = ("id", "sid", "u", "w", "o", "m", "$s", "$m", "$and", "$i", "$forward")

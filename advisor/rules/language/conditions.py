@@ -9,7 +9,7 @@ from typing import cast
 from advisor.errors import Edit
 from advisor.knowledge.vocabulary import FactKind, FactType
 from advisor.knowledge.yaml_fields import COMMA, Fields, correction, guess, listed
-from advisor.rules.conditions import Test, Verb, When, all_tests
+from advisor.rules import Test, Verb, When, all_tests
 from advisor.rules.language.context import Reading
 from advisor.units import UnitError, parse_quantity
 from advisor.yamlfile import Node

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from advisor.errors import Source
 from advisor.knowledge.vocabulary import FactType
 from advisor.knowledge.yaml_fields import Fields
-from advisor.rules.conditions import Test, When
+from advisor.rules import Test, When
 from advisor.rules.language.conditions import read_when
 from advisor.rules.language.context import Reading
 from advisor.rules.language.effects import (

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from advisor.errors import RuleFileError, Source
+from advisor.rules.language.context import Item, Remark, Value, Written, read_written
 from advisor.rules.language.entries import LADDER_KEYS, RULE_KEYS
-from advisor.rules.language.source_text import Item, Remark, Value, Written, read_written
 from advisor.yamlfile import parse_yaml
 
 

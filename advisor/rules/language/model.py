@@ -20,7 +20,7 @@ from advisor.errors import Problems, Source, UserError
 from advisor.files import data_dir, digest, read_tree
 from advisor.knowledge.layers import Layer, Stack, layers, stack
 from advisor.knowledge.vocabulary import FactValue
-from advisor.rules.conditions import (
+from advisor.rules import (
     Branch,
     Facts,
     Test,

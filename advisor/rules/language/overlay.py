@@ -14,7 +14,7 @@ from msgspec.structs import astuple, replace
 from advisor.errors import RuleFileError, Source
 from advisor.knowledge.vocabulary import Vocabulary
 from advisor.knowledge.yaml_fields import Collector, guess, listed
-from advisor.rules.conditions import When
+from advisor.rules import When
 from advisor.rules.language.context import Reading
 from advisor.rules.language.entries import read_rules
 from advisor.rules.language.model import Disabled, Draft, Overlay, Rule, Users, read_facts

@@ -11,7 +11,7 @@ from msgspec import Struct
 from advisor.errors import RuleFileError, Source
 from advisor.knowledge.vocabulary import ACTION_FACT
 from advisor.knowledge.yaml_fields import correction, guess
-from advisor.rules.conditions import Branch, Test
+from advisor.rules import Branch, Test
 from advisor.rules.language.context import Reading
 from advisor.rules.language.model import Draft, Rule, read_facts, scored_tests
 

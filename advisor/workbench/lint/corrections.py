@@ -17,10 +17,10 @@ from msgspec.structs import replace
 from advisor.errors import RequestError, Source, UserError
 from advisor.files import data_dir, read_tree
 from advisor.knowledge.layers import stack
+from advisor.rules.language import SCENARIOS
 from advisor.rules.language.layout import formatted
-from advisor.rules.language.load import SCENARIOS
 from advisor.rules.language.model import openable
-from advisor.workbench.lint.check import Asked, Means, check_all
+from advisor.workbench.lint import Asked, Means, check_all
 from advisor.workbench.lint.problem import Problem
 
 

@@ -13,7 +13,7 @@ from itertools import combinations, product
 from msgspec import Struct
 
 from advisor.errors import Edit
-from advisor.rules.conditions import ORDERING, Branch, Test, all_tests, of_option, same_test
+from advisor.rules import ORDERING, Branch, Test, all_tests, of_option, same_test
 from advisor.rules.language.model import Rule, RuleSet, read_facts, scored_tests
 from advisor.workbench.lint.problem import Problem, problem
 

@@ -300,3 +300,7 @@ def _data(text: str) -> str:
 
 def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+WRITERS = {"text": as_text, "json": as_json, "sarif": as_sarif, "github": as_github}
+"""How problems are written, by name."""

@@ -13,8 +13,10 @@ from msgspec import Struct
 from advisor.errors import RequestError, Source, TemplateError, UserError
 from advisor.files import data_dir, read_tree
 from advisor.knowledge.layers import Stack, stack
+from advisor.remedies import rule_vocabulary
 from advisor.report.figures import words_of
 from advisor.report.word_file import FILE, read_source, read_words
+from advisor.rules.language import load_rules
 from advisor.rules.language.model import SUFFIX, Rule, text_of
 from advisor.scenario.settings import STATED
 from advisor.suggest import did_you_mean
@@ -82,9 +84,6 @@ def _names(folder: Path | None) -> Sequence[str]:
 
 
 def _rules(rules: Stack, knowledge: Stack) -> Sequence[Rule]:
-    from advisor.remedies.registry import rule_vocabulary  # noqa: PLC0415 - likewise
-    from advisor.rules.language import load_rules  # noqa: PLC0415 - the rest does without
-
     over = data_dir("rules") if rules else None
     return load_rules(rules or None, vocabulary=rule_vocabulary(knowledge), over=over).rules
 

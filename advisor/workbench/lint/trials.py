@@ -10,23 +10,23 @@ from typing import get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.advice import Advisor
 from advisor.advice.document import Advice
-from advisor.advice.pipeline import Advisor
 from advisor.errors import RequestError, RuleFileError, Source, TemplateError
 from advisor.knowledge.layers import Stack
+from advisor.report import render_text
 from advisor.report.assembly import document
-from advisor.report.formats import render_text
 from advisor.report.pages import render_html, render_markdown
 from advisor.report.prose import Length
 from advisor.rules.language.model import Rule, RuleSet
 from advisor.scenario.settings import Request
 from advisor.workbench.bulk import Evaluation, evaluate_all
 from advisor.workbench.columns import Mask, all_rows, row_numbers
+from advisor.workbench.cover import VERDICT
+from advisor.workbench.cover_views import request_line
 from advisor.workbench.fact_store import FactStore
-from advisor.workbench.layout import request_line
 from advisor.workbench.lint.logic import all_imply
 from advisor.workbench.lint.problem import Problem, problem, problems_of
-from advisor.workbench.outcomes import VERDICT
 
 _ENOUGH = 20
 """Rows from which on two rules that agree in all of them are taken to agree."""

@@ -9,10 +9,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from advisor.advice.pipeline import Advisor
+from advisor.advice import Advisor
 from advisor.errors import RequestError
 from advisor.knowledge.vocabulary import ACTION_FACT, FactType
-from advisor.rules.conditions import Test, all_tests
+from advisor.rules import Test, all_tests
 from advisor.rules.language.model import Rule
 from advisor.workbench.dependencies import FactUse
 from advisor.workbench.rulebook.blocks import Link

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from advisor.knowledge.vocabulary import FactType, show
-from advisor.rules.conditions import Test, When
+from advisor.rules import Test, When
 from advisor.rules.language.model import Case, Rule, Score, text_of
 from advisor.units import counted
+from advisor.workbench.cover_views import request_line, share
 from advisor.workbench.dependencies import FactUse, by_group, kind_of_fact, origin_of
-from advisor.workbench.layout import request_line, share
 from advisor.workbench.rulebook.blocks import (
     Block,
     Bullets,

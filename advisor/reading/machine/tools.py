@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 
 from advisor.knowledge.catalogue import BY_PCI
-from advisor.reading.machine.probe import NOT_THERE, Answer, Probe
-from advisor.reading.machine.records import Card, Found, Ram
+from advisor.reading.machine.probe import NOT_THERE, Answer, Card, Found, Probe, Ram
 from advisor.units import MIB
 
 VENDOR = BY_PCI[0x10DE]
