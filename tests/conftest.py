@@ -50,7 +50,12 @@ def _no_network(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 @pytest.fixture
 def few_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the cases beside the rules only the first are run, for what is about scenarios."""
+    run_few_cases(monkeypatch)
+
+
+def run_few_cases(patch: pytest.MonkeyPatch) -> None:
+    """Leave most cases of the rules to the tests that run them all."""
     from advisor.workbench.cases import Runner  # noqa: PLC0415 - few tests need it
 
     every = Runner.cases
-    monkeypatch.setattr(Runner, "cases", lambda *given: islice(every(*given), 9))
+    patch.setattr(Runner, "cases", lambda *given: islice(every(*given), 9))
