@@ -176,10 +176,10 @@ def model_meanings(base: Base) -> Iterator[str]:
         return
     others = model_named(base.request.model, base.knowledge).others[:_MOST_MEANT]
     fitting: dict[bool, list[str]] = {True: [], False: []}
-    for name in (base.scenario.model.name, *others):
-        other = find_model_named(name, base.knowledge)
-        here = replace(base.scenario, model=other)
-        fitting[outlook_of(here, base.knowledge).fits].append(name)
+    named = (base.scenario.model, *(find_model_named(name, base.knowledge) for name in others))
+    for model in named if others else ():
+        here = replace(base.scenario, model=model)
+        fitting[outlook_of(here, base.knowledge).fits].append(model.name)
     if fitting[True] and fitting[False]:
         yield (
             f"The name decides the verdict: {', '.join(fitting[True])} fits, and "
