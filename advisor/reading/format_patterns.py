@@ -213,9 +213,19 @@ def _tags() -> Mapping[str, Mapping[str, Tag]]:
 
 
 @cache
+def _of_models() -> Sequence[Tag]:
+    """Give the tags of models themselves: a family whose words its model lacks is a fine-tune."""
+    tags = [tag for family in _tags().values() for tag in family.values()]
+    return [tag for tag in tags if _words(tag.name.partition(":")[0]) <= _words(tag.model)]
+
+
+def _words(name: str) -> frozenset[str]:
+    return frozenset(re.findall(r"[a-z]+|\d+(?:\.[1-9])*", name.casefold()))
+
+
+@cache
 def _holding() -> Mapping[tuple[str, str], str]:
-    every = [tag for family in _tags().values() for tag in family.values()]
-    return {(tag.model.casefold(), tag.precision): tag.name for tag in reversed(every)}
+    return {(tag.model.casefold(), tag.precision): tag.name for tag in reversed(_of_models())}
 
 
 def tag_of(model: str, precision: str) -> str | None:
@@ -244,8 +254,7 @@ def default_tag(parts: NameParts) -> Tag | None:
 def library_format(model: str) -> str | None:
     """Give the format in which the library holds a model, by the words of its name."""
     asked = _told(model)
-    tags = (tag for family in _tags().values() for tag in family.values())
-    return next((tag.precision for tag in tags if _told(tag.model) == asked), None)
+    return next((tag.precision for tag in _of_models() if _told(tag.model) == asked), None)
 
 
 def _told(name: str) -> Sequence[str]:

@@ -14,6 +14,7 @@ from advisor.files import data_dir
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.index import model_core, model_key
 from advisor.reading.format_patterns import FILE as TAGS
+from advisor.reading.format_patterns import tag_of
 from advisor.reading.known import ModelRead
 from advisor.reading.model_names import read_model
 from advisor.reading.name_parts import SIZE, words
@@ -379,3 +380,25 @@ def test_a_word_more_never_makes_a_known_model() -> None:
 def test_nothing_typed_makes_more_than_a_message() -> None:
     for text in texts(400, random.Random(2)):
         read(text)
+
+
+@pytest.mark.parametrize(
+    ("model", "precision", "tag"),
+    [
+        ("Llama-3.1-8B-Instruct", "Q4_K_M", "llama3.1:8b"),
+        (
+            "Llama-3.1-8B",
+            "Q4_K_M",
+            None,
+        ),  # tulu3, dolphin3 are built on it
+        ("Mixtral-8x7B-Instruct-v0.1", "Q4_0", "mixtral:8x7b"),
+        ("Olmo-3-32B-Think", "Q4_K_M", "olmo-3:32b"),
+        ("gpt-oss-20b", "MXFP4", "gpt-oss:20b"),
+        ("Yi-9B", "Q4_0", None),
+        ("Mistral-7B-v0.1", "Q4_0", None),
+    ],
+)
+def test_a_tag_holds_a_model_itself_not_what_is_built_on_it(
+    model: str, precision: str, tag: str | None
+) -> None:
+    assert tag_of(model, precision) == tag
