@@ -157,13 +157,10 @@ def _formats(base: Base, scenario: Scenario) -> Iterator[Sized]:
 
     A format of more bits than the released one holds no more, and nobody publishes it.
     """
-    formats, framework = base.knowledge.formats, scenario.framework
-    held = [formats[name] for name in scenario.model.native_formats]
-    released = [
-        (precision, stored_bytes(base, scenario, precision))
-        for precision in held
-        if can_run(base.knowledge, framework, precision, scenario.gpu, scenario.model)
-    ]
+    known, framework = base.knowledge, scenario.framework
+    held = (known.formats[name] for name in scenario.model.native_formats)
+    taken = (f for f in held if can_run(known, framework, f, scenario.gpu, scenario.model))
+    released = [(f, stored_bytes(base, scenario, f)) for f in taken]
     yield from released
     least = min((stored for _, stored in released), default=None)
     yield from (s for s in _unreleased(base, scenario) if least is None or s[1] < least)

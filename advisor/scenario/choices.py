@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -22,8 +22,9 @@ from advisor.scenario.asked_format import (
     is_family,
 )
 from advisor.scenario.capability import is_obtainable
+from advisor.scenario.scenario import divides, sharing, ways_for
+from advisor.units import shell_word
 
-_MOST_SHOWN = 8
 _MOST_KINDS = 128
 Pair = tuple[Format, Framework]
 Caches = tuple[str, ...]
@@ -242,6 +243,7 @@ def choose(
     model: Model,
     split: bool = False,
     serves: Caches = (),
+    cards: int = 1,
 ) -> tuple[Format, Framework]:
     """Settle on one format and one framework.
 
@@ -254,6 +256,7 @@ def choose(
         model: The model.
         split: Whether the request places layers or experts itself.
         serves: Types of the cache, where a server is meant that no framework states.
+        cards: How many have to share the model.
 
     Raises:
         RequestError: Nothing runs it; the message says why and what does.
@@ -272,7 +275,7 @@ def choose(
         return found
     raise RequestError(
         _nothing_runs(knowledge, formats, asked, framework=framework, gpu=gpu, model=model),
-        hint=_what_runs(knowledge, framework, gpu, model),
+        hint=_what_runs(knowledge, formats, framework, gpu, model, cards=cards),
     )
 
 
@@ -338,26 +341,42 @@ def _nothing_runs(
 
 
 def _what_runs(
-    knowledge: Knowledge, framework: Framework | None, gpu: Gpu | None, model: Model
+    knowledge: Knowledge,
+    formats: Sequence[Format],
+    framework: Framework | None,
+    gpu: Gpu | None,
+    model: Model,
+    *,
+    cards: int,
 ) -> str:
+    """Say what to type instead: the nearest format of the framework, else of another."""
     if model.shape.model_type == UNKNOWN:
         return "Its config.json names it: give the path of that file, or --hub."
-    if framework and (runnable := _runnable(knowledge, framework, gpu, model)):
-        return f"{framework.name} runs: {', '.join(runnable)}. Give one of them as --precision."
-    pairs = (
-        (f.name, runnable)
-        for f in knowledge.frameworks.values()
-        if (runnable := _runnable(knowledge, f, gpu, model))
-    )
-    name, runnable = next(pairs, ("", []))
-    what = f"{name} runs: {', '.join(runnable)}. Give --framework {name} or leave it out."
-    return what if name else "Nothing known here runs this model."
+    for one in (*([framework] if framework else ()), *knowledge.frameworks.values()):
+        offered = (knowledge.formats[name] for name in one.formats)
+        shared = (f for f in offered if f.offered and _is_shared(one, f, model, cards))
+        running = [f for f in shared if runs(knowledge, one, f, gpu, model)]
+        if running:
+            near = min(running, key=partial(_distance, formats, one, model))
+            told = f"--precision {shell_word(near.name)}"
+            if one is not framework:
+                told = f"--framework {shell_word(one.name)} {told}"
+            return f"{one.name} runs {near.name}, the nearest: give {told}."
+    return "Nothing known here runs this model."
 
 
-def _runnable(
-    knowledge: Knowledge, framework: Framework, gpu: Gpu | None, model: Model
-) -> list[str]:
-    """Name the first formats that it runs, as many as a message shows."""
-    formats = (knowledge.formats[name] for name in framework.formats)
-    running = (f.name for f in formats if f.offered and runs(knowledge, framework, f, gpu, model))
-    return list(islice(running, _MOST_SHOWN))
+def _is_shared(framework: Framework, precision: Format, model: Model, cards: int) -> bool:
+    """Whether so many cards can share a model in some way, as far as it is known."""
+    ways = sharing(ways_for(framework, precision))
+    possible = any(divides(way, framework, precision, model, cards) for way in ways)
+    return cards == 1 or not framework.multi_gpu or possible
+
+
+def _distance(
+    formats: Sequence[Format], framework: Framework, model: Model, other: Format
+) -> tuple[object, ...]:
+    """Order formats by how far they are from those asked for; what can be had goes first."""
+    bits = [f.class_bits for f in formats if f.class_bits]
+    far = min((abs((other.class_bits or 16) - b) for b in bits), default=0)
+    held = is_obtainable(framework, other, model)
+    return far, not held, support.quality_order(other), framework.formats.index(other.name)

@@ -91,6 +91,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         model=model,
         split=asks_for_split(request.gpu_layers, request.cpu_experts),
         serves=server_caches(knowledge, gpu, request.batch or 1, asked or "", kv_types),
+        cards=cards.count if cards else 1,
     )
     mixed = read.mixed and precision.name == read.precision and not request.precision
     here = said_here(request, cards, knowledge)
