@@ -12,7 +12,7 @@ from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.memo import Kept
 from advisor.models.shape import UNKNOWN
 from advisor.models.stored_tensors import Model
-from advisor.scenario import support
+from advisor.scenario import divides, sharing, support, ways_for
 from advisor.scenario.asked_format import (
     DEFAULT_PRECISION,
     PUBLISHED,
@@ -22,7 +22,6 @@ from advisor.scenario.asked_format import (
     is_family,
 )
 from advisor.scenario.capability import is_obtainable
-from advisor.scenario.scenario import divides, sharing, ways_for
 from advisor.units import shell_word
 
 _MOST_KINDS = 128
