@@ -237,7 +237,7 @@ def test_a_report_says_which_rules_are_the_users(capsys: Capture, inside: Path) 
         assert "Yours: rules/more.yaml:4, replaces the built-in quantize-to-fit" in text, form
         assert "Switched off: tune-a-smaller-model (rules/more.yaml:1: We do not train" in text
     why = done(advise(capsys, "--why", **given)).out
-    assert "our-quantize for 12 options (yours: rules/more.yaml:4, replaces the built-in" in why
+    assert "our-quantize for 13 options (yours: rules/more.yaml:4, replaces the built-in" in why
     assert "Switched off by your rules\n  tune-a-smaller-model (rules/more.yaml:1)" in why
     assert inside.is_dir()
 
