@@ -89,7 +89,7 @@ def _or_newer(
     newest, kinds = releases(knowledge, said)
     if not newest or read.model.origin != "list":
         return read
-    if parts.name.casefold() != read.model.name.casefold():
+    if parts.name != read.model.name:
         return _newest(knowledge, text, said, (*newest, *kinds), read.model.name)
     others = [one.name for one in newest]
     line = f"Newer of that family and size: {listed(others, _MOST_SAID)}."
