@@ -19,13 +19,7 @@ from advisor.runtimes.file_names import (
     projector,
 )
 from advisor.runtimes.llamacpp import LOGICAL_BATCH
-from advisor.scenario import (
-    Scenario,
-    claimed_share,
-    is_usual_split,
-    sequences_of_a_rank,
-    split_of,
-)
+from advisor.scenario import Scenario, claimed_share, is_usual_split, sequences_of_a_rank, split_of
 from advisor.scenario.capability import (
     DTYPES,
     as_held,
