@@ -60,7 +60,6 @@ QUOTED_FACTS = (
     "model.draft_head",
     "model.four_bit_files",
     "weights.download",
-    "weights.family",
     "options.combination_fits",
     "options.dominated",
     "options.fitting",

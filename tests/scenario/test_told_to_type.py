@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from itertools import product
 
 import pytest
-from advisor.knowledge.load import load_knowledge
+from advisor.knowledge import load_knowledge
 
 from advisor.errors import RequestError
 from advisor.scenario.resolve import resolve
