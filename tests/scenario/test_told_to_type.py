@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from itertools import product
 
 import pytest
-from advisor.knowledge import load_knowledge
 
 from advisor.errors import RequestError
+from advisor.knowledge import load_knowledge
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request, request_from
 
