@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.readability import (
-    prose,
-    read,
-    reading,
-    repeated,
-    sentences,
-    syllables,
-    words,
-)
+from tests.readability import prose, read, reading, repeated, sentences, syllables, words
 
 PAGE = """# Model on Card
 

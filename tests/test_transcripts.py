@@ -140,7 +140,7 @@ class Reader:
 def spare(patch: pytest.MonkeyPatch) -> None:
     """Let commands run few cases and small samples, where the whole would say the same."""
     run_few_cases(patch)
-    for user in ("advisor.cli.rules", "advisor.workbench.lint.check"):
+    for user in ("advisor.cli.rules", "advisor.workbench.lint"):
         patch.setattr(f"{user}.sampled_facts", sampled_little)
 
 

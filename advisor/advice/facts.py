@@ -17,12 +17,7 @@ from advisor.remedies.assessment import exam_loss, put, quality_loss, weights_lo
 from advisor.remedies.last_resort import proof_of
 from advisor.remedies.model import is_rated_higher, relatives
 from advisor.remedies.option import Base, Option
-from advisor.remedies.search import (
-    BETWEEN_KEYS,
-    DOMINATED_BY,
-    dominators_in_kind,
-    marks_of,
-)
+from advisor.remedies.search import BETWEEN_KEYS, DOMINATED_BY, dominators_in_kind, marks_of
 from advisor.rules.engine.base import OptionFacts
 from advisor.scenario import Scenario, offloads, split_of, support
 from advisor.scenario.capability import download_facts

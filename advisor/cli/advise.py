@@ -10,15 +10,7 @@ import typer
 from msgspec.structs import replace
 
 from advisor.advice import Advisor
-from advisor.cli.options import (
-    LENGTHS,
-    OWN_FILES,
-    Asked,
-    Hub,
-    Length,
-    Offline,
-    takes_request,
-)
+from advisor.cli.options import LENGTHS, OWN_FILES, Asked, Hub, Length, Offline, takes_request
 from advisor.cli.report_output import takes_own_files, write_report
 from advisor.errors import raise_problems
 from advisor.knowledge.layers import OwnFiles

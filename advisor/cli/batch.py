@@ -35,11 +35,7 @@ from advisor.bulk.batch.product import load_plan
 from advisor.bulk.batch.shard import Making
 from advisor.bulk.batch.store import MANIFEST
 from advisor.bulk.batch.worker import Job, Local, Place, connected
-from advisor.cli.options import (
-    LENGTHS,
-    Length,
-    cores,
-)
+from advisor.cli.options import LENGTHS, Length, cores
 from advisor.cli.progress import BatchProgress
 from advisor.cli.report_output import takes_own_files
 from advisor.cli.settings import Scheduler, Workers, refuse_both

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.cli.options import (
-    KnowledgeFolder,
-)
+from advisor.cli.options import KnowledgeFolder
 from advisor.errors import RequestError, UserError, raise_problems
 from advisor.files import data_dir
 from advisor.knowledge import (

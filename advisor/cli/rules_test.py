@@ -12,11 +12,7 @@ import typer
 from msgspec.structs import replace
 
 from advisor.advice import Advisor
-from advisor.cli.options import (
-    Format,
-    OnlyRules,
-    Scenarios,
-)
+from advisor.cli.options import Format, OnlyRules, Scenarios
 from advisor.cli.report_output import takes_folders, write
 from advisor.errors import RequestError, UserError
 from advisor.knowledge.layers import OwnFiles, Stack, stack

@@ -9,14 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.estimator.gguf_tensors import Layout, Tensor
-from advisor.estimator.gguf_types import (
-    Rules,
-    Site,
-    Sites,
-    category_of,
-    kept_type,
-    preferred_types,
-)
+from advisor.estimator.gguf_types import Rules, Site, Sites, category_of, kept_type, preferred_types
 from advisor.knowledge.types import GgmlType
 from advisor.models.shape import Shape
 from advisor.models.stored_tensors import Part, StoredModel, StoredTensor, place_of

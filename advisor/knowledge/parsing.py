@@ -42,15 +42,7 @@ from advisor.knowledge.record_links import (
     report_shared_names,
 )
 from advisor.knowledge.stacked_files import Files, files_of_user, gone_problems, unread_problems
-from advisor.knowledge.types import (
-    Format,
-    Framework,
-    GgmlType,
-    Gpu,
-    Knowledge,
-    KvType,
-    ModelRecord,
-)
+from advisor.knowledge.types import Format, Framework, GgmlType, Gpu, Knowledge, KvType, ModelRecord
 from advisor.knowledge.validation import Entry, record_of, report_duplicates
 from advisor.suggest import did_you_mean
 from advisor.yamlfile import read_yaml

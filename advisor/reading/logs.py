@@ -11,14 +11,7 @@ from functools import lru_cache
 
 from msgspec import Struct, field
 
-from advisor.knowledge.log_patterns import (
-    CAUSES,
-    FIELDS,
-    Form,
-    LogLine,
-    LogPatterns,
-    factor,
-)
+from advisor.knowledge.log_patterns import CAUSES, FIELDS, Form, LogLine, LogPatterns, factor
 from advisor.knowledge.programs import starts
 from advisor.reading.log_file import LogText
 from advisor.units import base_factor

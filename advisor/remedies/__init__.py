@@ -24,7 +24,7 @@ from advisor.scenario.figures import Limits
 REMEDIES: list[Remedy] = [
     formats.REMEDY,
     kv_cache.REMEDY,
-    model.TEXT_ONLY,
+    framework.TEXT_ONLY,
     framework.SHARE,
     framework.GRAPHS,
     framework.STEPS,

@@ -19,11 +19,11 @@ from msgspec.structs import replace
 from advisor.knowledge.types import Format, KvType
 from advisor.remedies.cards import LARGER, MORE, RENTED
 from advisor.remedies.formats import in_framework, smaller_formats, with_format, worth_having
+from advisor.remedies.framework import text_alone_plan
 from advisor.remedies.kv_cache import BATCH, CONTEXT, smaller_caches, with_cache
 from advisor.remedies.kv_cache import EXPERTS_DEGREE as EXPERTS
 from advisor.remedies.kv_cache import LAYERS_DEGREE as LAYERS
 from advisor.remedies.machines import on_machines
-from advisor.remedies.model import text_alone_plan
 from advisor.remedies.option import Base, Option, Remedy, cards_hold, stored_bytes
 from advisor.remedies.search import (
     Bounds,

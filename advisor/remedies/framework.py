@@ -1,16 +1,20 @@
-"""Another framework on the same card, another back end or other settings of this one."""
+"""Another framework on the same card, another back end, other settings, or no image reader."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import Final
 
 from msgspec.structs import replace
 
+from advisor.models import text_alone
 from advisor.remedies.formats import in_framework, other_frameworks
 from advisor.remedies.option import Base, Option, Remedy, cards_hold, make_option, may_help
+from advisor.remedies.search import Plan
 from advisor.runtimes import runtime_of
 from advisor.runtimes.commands import can_tell
-from advisor.scenario import claimed_share, offloads
+from advisor.scenario import Scenario, claimed_share, offloads
 from advisor.scenario.figures import margin_of
 from advisor.scenario.resolve import backends_of
 
@@ -137,3 +141,42 @@ def larger_steps(base: Base, *_: object) -> Iterator[Option]:
 
 
 LARGER_STEPS = Remedy("larger-steps", frozenset({"ubatch"}), "setting", larger_steps)
+
+
+_CHANGE: Final = {"text_only": True}
+_FOR_IMAGES: Final = re.compile(
+    r"vl\d?\b|vlm|vision|ocr|llava|pixtral|molmo|internvl|minicpm-v|paligemma|moondream|florence"
+    r"|idefics|multimodal|omni|\dv\b",
+    re.IGNORECASE,
+)
+"""Names of models made to read images: who asks for one wants that part."""
+
+
+def _text_only(base: Base, *_: object) -> Iterator[Option]:
+    """The same without its image reader, where memory is short."""
+    if base.fits and margin_of(base.memory, base.knowledge.policy) != "thin":
+        return
+    other = _without_images(base)
+    if other:
+        yield make_option(base, TEXT_ONLY, _CHANGE, other)
+
+
+def text_alone_plan(base: Base) -> Plan | None:
+    """The start of a combination without the image reader; None where there is none."""
+    other = _without_images(base)
+    return Plan(base.scenario).then(other, _CHANGE, "setting") if other else None
+
+
+def _without_images(base: Base) -> Scenario | None:
+    """The request for text alone; None where images were asked for or the runtime cannot."""
+    request, own = base.request, base.scenario
+    model = text_alone(own.model)
+    if request.images or request.image_size or _FOR_IMAGES.search(own.model.name):
+        return None
+    if model is own.model:
+        return None
+    other = replace(own, model=model, text_only=True)
+    return other if can_tell(other, "text_only") else None
+
+
+TEXT_ONLY = Remedy("text-only", frozenset({"text_only"}), "setting", _text_only)

@@ -16,12 +16,7 @@ from msgspec.structs import replace
 from advisor.estimator import free_bytes
 from advisor.knowledge.catalogue import MOSTLY_RENTED, CardRow
 from advisor.knowledge.types import Format, Knowledge
-from advisor.remedies.cards import (
-    LEAST_RENTED_BANDWIDTH,
-    can_grow,
-    current_cards,
-    on_card,
-)
+from advisor.remedies.cards import LEAST_RENTED_BANDWIDTH, can_grow, current_cards, on_card
 from advisor.remedies.formats import families_elsewhere, in_framework, with_format, worth_having
 from advisor.remedies.option import Base, Option, Remedy, stored_bytes
 from advisor.remedies.search import Plan, best_of, bounds, proved

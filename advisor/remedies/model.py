@@ -1,15 +1,12 @@
 """What-ifs with another model: of each the most faithful format that fits with some room.
 
 The best by merit come first (docs/merit.md), and none for which a newer one of its class is better.
-The same model without the part that reads images is one of them.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
-from typing import Final
 
 from msgspec.structs import replace
 
@@ -20,16 +17,13 @@ from advisor.knowledge import catalogue
 from advisor.knowledge.catalogue import ModelRow
 from advisor.knowledge.merit import merit_of, purposes
 from advisor.knowledge.types import Format, Knowledge
-from advisor.models import model_from_record, text_alone
+from advisor.models import model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.remedies.formats import Sized, faithful_formats
 from advisor.remedies.kv_cache import fewest_experts_out, moves_experts
 from advisor.remedies.option import Base, Option, Remedy, make_option, stored_bytes
-from advisor.remedies.search import Plan
-from advisor.runtimes.commands import can_tell
 from advisor.scenario import Scenario, can_split, offloads, support
 from advisor.scenario.choices import runs as can_run
-from advisor.scenario.figures import margin_of
 from advisor.scenario.resolve import default_context
 from advisor.scenario.support import without_lost_drafts
 
@@ -357,42 +351,3 @@ def sized_record(name: str, knowledge: Knowledge) -> Model | None:
 
 REMEDY = Remedy("smaller-model", frozenset({"model"}), "download", propose, told_by="model")
 MIXTURE = Remedy("other-model", frozenset({"model"}), "download", _mixtures, told_by="model")
-
-
-_CHANGE: Final = {"text_only": True}
-_FOR_IMAGES: Final = re.compile(
-    r"vl\d?\b|vlm|vision|ocr|llava|pixtral|molmo|internvl|minicpm-v|paligemma|moondream|florence"
-    r"|idefics|multimodal|omni|\dv\b",
-    re.IGNORECASE,
-)
-"""Names of models made to read images: who asks for one wants that part."""
-
-
-def _text_only(base: Base, *_: object) -> Iterator[Option]:
-    """The same without its image reader, where memory is short."""
-    if base.fits and margin_of(base.memory, base.knowledge.policy) != "thin":
-        return
-    other = _without_images(base)
-    if other:
-        yield make_option(base, TEXT_ONLY, _CHANGE, other)
-
-
-def text_alone_plan(base: Base) -> Plan | None:
-    """The start of a combination without the image reader; None where there is none."""
-    other = _without_images(base)
-    return Plan(base.scenario).then(other, _CHANGE, "setting") if other else None
-
-
-def _without_images(base: Base) -> Scenario | None:
-    """The request for text alone; None where images were asked for or the runtime cannot."""
-    request, own = base.request, base.scenario
-    model = text_alone(own.model)
-    if request.images or request.image_size or _FOR_IMAGES.search(own.model.name):
-        return None
-    if model is own.model:
-        return None
-    other = replace(own, model=model, text_only=True)
-    return other if can_tell(other, "text_only") else None
-
-
-TEXT_ONLY = Remedy("text-only", frozenset({"text_only"}), "setting", _text_only)

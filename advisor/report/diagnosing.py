@@ -15,13 +15,7 @@ from advisor.knowledge.names import find_format_candidates, find_model
 from advisor.knowledge.types import Knowledge
 from advisor.reading import find_gpu
 from advisor.reading.log_file import LogText
-from advisor.reading.log_request import (
-    FromLog,
-    format_told,
-    may_be,
-    settings_of,
-    usual_card,
-)
+from advisor.reading.log_request import FromLog, format_told, may_be, settings_of, usual_card
 from advisor.reading.logs import Log, read_lines
 from advisor.report import FORMATS, Page
 from advisor.report.assembly import document

@@ -20,14 +20,7 @@ from advisor.runtimes.file_names import (
 )
 from advisor.runtimes.llamacpp import LOGICAL_BATCH
 from advisor.scenario import Scenario, claimed_share, is_usual_split, sequences_of_a_rank, split_of
-from advisor.scenario.capability import (
-    DTYPES,
-    as_held,
-    dtypes,
-    makes,
-    repository_of,
-    seen_gguf,
-)
+from advisor.scenario.capability import DTYPES, as_held, dtypes, makes, repository_of, seen_gguf
 from advisor.scenario.figures import Memory
 from advisor.scenario.images import image_limit, read_size
 from advisor.scenario.resolve import DEFAULT_UBATCH, default_backend

@@ -10,14 +10,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from advisor.runtimes.base import (
-    CacheShape,
-    Cells,
-    Range,
-    element_bytes,
-    live_elements,
-    up,
-)
+from advisor.runtimes.base import CacheShape, Cells, Range, element_bytes, live_elements, up
 from advisor.runtimes.server import Server
 from advisor.scenario import is_pipeline, split_of
 from advisor.units import GIB

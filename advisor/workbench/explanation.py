@@ -11,13 +11,7 @@ from advisor.advice.conclusions import Conclusions, switched_off_rule, user_rule
 from advisor.advice.facts import option_facts
 from advisor.knowledge.vocabulary import ACTION_FACT, FactValue, Vocabulary, show
 from advisor.remedies.option import Base
-from advisor.rules import (
-    KNOWING,
-    Facts,
-    Test,
-    are_numbers,
-    holds,
-)
+from advisor.rules import KNOWING, Facts, Test, are_numbers, holds
 from advisor.rules.language.model import Rule
 from advisor.units import counted
 from advisor.workbench.cover_views import request_line

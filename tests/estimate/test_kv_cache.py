@@ -14,15 +14,7 @@ from advisor.knowledge import load_knowledge
 from advisor.models import model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.scenario import Scenario
-from tests.estimate.builders import (
-    FP16,
-    KV_TYPES,
-    framework,
-    model_of,
-    rows,
-    scenario,
-    text_model,
-)
+from tests.estimate.builders import FP16, KV_TYPES, framework, model_of, rows, scenario, text_model
 
 
 def tiny(row: Mapping[str, str]) -> Model:

@@ -10,15 +10,7 @@ from advisor.estimator import estimate_memory
 from advisor.estimator.weights import weights_of
 from advisor.scenario import Scenario
 from advisor.scenario.figures import Memory
-from tests.estimate.builders import (
-    FP16,
-    GGML_TYPES,
-    KNOWLEDGE,
-    framework,
-    gguf,
-    gpu,
-    scenario,
-)
+from tests.estimate.builders import FP16, GGML_TYPES, KNOWLEDGE, framework, gguf, gpu, scenario
 
 MODELS = (
     "llama-3-8b", "llama-3.2-1b", "gemma-2-9b", "gemma-3-12b", "mixtral-8x7b", "gpt-oss-20b",

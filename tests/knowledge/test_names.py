@@ -4,12 +4,7 @@ import pytest
 
 from advisor.errors import RequestError
 from advisor.knowledge.index import gpu_form, model_key
-from advisor.knowledge.names import (
-    find_format_candidates,
-    find_framework,
-    find_kv_type,
-    find_model,
-)
+from advisor.knowledge.names import find_format_candidates, find_framework, find_kv_type, find_model
 from advisor.knowledge.types import Knowledge
 from advisor.reading import find_gpu
 from advisor.reading.known import siblings

@@ -9,15 +9,7 @@ import pytest
 from advisor.calibration.user.benchmark import Skipped
 from advisor.calibration.user.plausibility import Given, check
 from advisor.errors import UserError
-from tests.measurements.examples import (
-    CARD,
-    KNOWLEDGE,
-    bench,
-    bench_json,
-    checked,
-    example,
-    runs,
-)
+from tests.measurements.examples import CARD, KNOWLEDGE, bench, bench_json, checked, example, runs
 
 
 def measured(content: str, **given: object) -> dict[str, object]:

@@ -13,15 +13,7 @@ from advisor.models.architectures import FAMILIES
 from advisor.models.gguf import read_gguf
 from advisor.models.gguf.cursor import gguf_families
 from advisor.models.gguf.header import FILE_TYPES, TENSOR_TYPES
-from tests.models.gguf_files import (
-    Entry,
-    Raw,
-    refusal,
-    tiny,
-    tiny_metadata,
-    tiny_tensors,
-    write,
-)
+from tests.models.gguf_files import Entry, Raw, refusal, tiny, tiny_metadata, tiny_tensors, write
 
 # ---- against the gguf package
 

@@ -10,14 +10,7 @@ from advisor.knowledge import load_knowledge
 from advisor.models.config import read_config
 from advisor.models.gguf import read_gguf
 from advisor.models.shape import Shape
-from tests.models.gguf_files import (
-    Entry,
-    metadata_of,
-    tiny,
-    tiny_metadata,
-    tiny_tensors,
-    write,
-)
+from tests.models.gguf_files import Entry, metadata_of, tiny, tiny_metadata, tiny_tensors, write
 
 # ---- shapes
 

@@ -13,15 +13,7 @@ from safetensors.numpy import save_file
 
 from advisor.models.safetensors.header import DTYPE_BITS, read_header, read_safetensors
 from advisor.models.stored_tensors import StoredTensor
-from tests.models.safetensors_files import (
-    CONFIG,
-    accepted,
-    configure,
-    llama,
-    raw,
-    refusal,
-    write,
-)
+from tests.models.safetensors_files import CONFIG, accepted, configure, llama, raw, refusal, write
 from tests.models.stored_profile import stored_profile
 
 

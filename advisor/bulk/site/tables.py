@@ -6,16 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from advisor.bulk.batch.store import File
-from advisor.bulk.site.catalogue import (
-    CARD,
-    MODEL,
-    Couple,
-    Kind,
-    Setup,
-    Shown,
-    Subject,
-    couples,
-)
+from advisor.bulk.site.catalogue import CARD, MODEL, Couple, Kind, Setup, Shown, Subject, couples
 from advisor.bulk.site.matrix import Row, facts, setup_row, size_text, size_value, sizes_for
 from advisor.bulk.site.page import Site, in_parts, numbered, pager, part_text
 from advisor.report import figures as f
