@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
+from typing import cast
 
 import pytest
 
@@ -113,3 +115,35 @@ def test_the_map_in_the_docs_is_drawn_from_the_program(structure: ModuleType) ->
     page = (root / "docs" / "architecture.md").read_text(encoding="utf-8")
     shown = structure.drawing(root, counts=False)
     assert f"```text\n{shown}\n```" in page, "run benchmarks/structure.py --drawing"
+
+
+AT_MOST = {
+    "modules": 330,
+    "circles of modules": 0,
+    "circles of packages": 0,
+    "imports in functions, our modules": 94,
+    "longest import chain": 36,
+    "longest with imports in functions": 42,
+    "modules of at most 60 lines": 15,
+    "modules used by one only": 62,
+    "modules that one advise loads": 120,
+    "places that keep results": 81,
+    "modules named own, yours or room": 1,
+}
+"""What the program is by today; decision 31 says what was aimed at. Lower a figure that fell."""
+
+
+@pytest.fixture(scope="module")
+def today() -> Mapping[str, int | str]:
+    root = BENCHMARKS.parent
+    with pytest.MonkeyPatch.context() as patched:
+        patched.syspath_prepend(str(BENCHMARKS))
+        figures = importlib.import_module("structure").report(root).figures
+        return cast("Mapping[str, int | str]", figures)
+
+
+@pytest.mark.parametrize("what", AT_MOST)
+def test_the_program_does_not_grow_unseen(today: Mapping[str, int | str], what: str) -> None:
+    found = today[what]
+    assert isinstance(found, int)
+    assert found <= AT_MOST[what], f"{what}: {found}; see docs/decisions/0031-one-house.md"

@@ -6,16 +6,18 @@ import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from msgspec import Struct
 
 from advisor.errors import KnowledgeError, Source, raise_problems
 from advisor.files import compiled, data_dir, read_whole, real
 from advisor.knowledge.layers import Stack, layers, stack
-from advisor.knowledge.yaml_fields import Collector, Fields, guess
 from advisor.suggest import did_you_mean, nearest
 from advisor.units import UnitError, dimension_of, format_quantity, gib
+
+if TYPE_CHECKING:
+    from advisor.knowledge.yaml_fields import Collector, Fields
 
 FactKind = Literal["number", "enum", "flag", "text"]
 Origin = Literal["input", "knowledge", "estimate", "option", "rules", "text"]
@@ -117,6 +119,8 @@ class Vocabulary(Struct, frozen=True):
             name: What was written, perhaps without its group or in the wrong one.
             among: Names to choose from; all facts by default.
         """
+        from advisor.knowledge.yaml_fields import guess  # noqa: PLC0415 - for mistakes only
+
         names = self.facts if among is None else among
         sure = nearest(name, names, most=1)
         last = name.rpartition(".")[2]
@@ -204,6 +208,8 @@ def read_layers(layers: Sequence[tuple[str, bytes]]) -> Mapping[str, FactType]:
     Raises:
         KnowledgeError: A file is wrong; several problems come as ``Problems``.
     """
+    from advisor.knowledge.yaml_fields import Collector  # noqa: PLC0415 - a warm start does without
+
     problems = Collector(KnowledgeError)
     merged: dict[str, FactType] = {}
     for shown, content in layers:
@@ -226,6 +232,8 @@ def read_facts(
         problems: Where mistakes go.
         below: The facts that it is laid over; what they mean stays.
     """
+    from advisor.knowledge.yaml_fields import Fields  # noqa: PLC0415 - likewise
+
     facts: dict[str, FactType] = {}
     for node in problems.entries(content, shown, "- fact: GROUP.NAME"):
         entry = Fields.of(node, "a fact", problems)

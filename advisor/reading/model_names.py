@@ -67,7 +67,7 @@ def local_model(text: str, knowledge: Knowledge, *, hub: bool, offline: bool) ->
 
 
 def _known_or_fetched(text: str, knowledge: Knowledge, *, offline: bool) -> str:
-    from advisor.models.hub import fetch, repository_of  # noqa: PLC0415
+    from advisor.models.hub.models import fetch, repository_of  # noqa: PLC0415
 
     repository, hint = repository_of(text), ""
     if repository is not None and "/" in repository:
