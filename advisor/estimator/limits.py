@@ -109,7 +109,7 @@ def largest_gpu_layers(
 
     most = scenario.model.shape.layers + 2
     found = largest_that_fits(free, most)
-    if split_of(scenario) == "row":  # one layer more can leave more on the fullest card
+    if split_of(scenario):  # one layer more can leave more on the fullest card
         sizes = (size for size in range(most, found or 0, -1) if free(size) >= 0)
         found = next(sizes, found)
     return None if found is None else found - 1
