@@ -9,13 +9,19 @@ small, and the same data give the same digits everywhere.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import ceil, exp, log, sqrt
 
 from msgspec import Struct
 
 from advisor.calibration.runs import Run
-from advisor.estimator.speed_prefill import as_strong, card_size, generation_of, work_of
+from advisor.estimator.speed_prefill import (
+    as_strong,
+    card_size,
+    generation_of,
+    lanes_bytes_s,
+    work_of,
+)
 from advisor.knowledge.types import Gpu
 
 Values = Mapping[str, float]
@@ -203,10 +209,16 @@ priors = Priors(
         "sixteen bit": Prior(1, 0.2),
         "experts": Prior(0.3, 0.5),
         "experts of backend": Prior(1, 0.4),
+        "experts rows": Prior(exp(0.3), 0.3),
+        "sixteen bit experts": Prior(1, 0.5),
         "attention": Prior(0.3, 0.7),
         "attention of backend": Prior(1, 0.5),
+        "plain attention": Prior(1, 0.5),
+        "plain attention of backend": Prior(1, 0.3),
         "launch": Prior(2, 0.7),
         "launch of backend": Prior(1, 0.4),
+        "copied": Prior(0.8, 0.2),
+        "copied experts": Prior(0.8, 0.4),
     }
 )
 _SIXTEEN_BITS = frozenset({"F16", "BF16", "FP16"})
@@ -216,7 +228,13 @@ def is_prompt(run: Run) -> bool:
     """Say whether a run belongs to this fit."""
     scenario = run.scenario
     one = scenario.gpus == scenario.batch == 1
-    return run.metric == "prefill" and run.family and one and not run.split
+    return run.metric == "prefill" and run.family and one and (not run.split or is_copied(run))
+
+
+def is_copied(run: Run) -> bool:
+    """Say whether weights lie in system RAM and it is known how they come to the card."""
+    gpu = run.scenario.gpu
+    return run.split and gpu is not None and lanes_bytes_s(gpu) is not None
 
 
 class PrefillModel(Struct, frozen=True):
@@ -234,13 +252,13 @@ class PrefillModel(Struct, frozen=True):
 
 def fit_prefill(runs: Sequence[Run], falls: float, *, start: Values | None = None) -> PrefillModel:
     """Fit shares of the peak, by unit, architecture and card."""
-    counts = Counter(run.card for run in runs)
+    counts = Counter((run.card, run.split) for run in runs)
     cases = [
-        Case(terms(run, falls), run.prompt_tokens / run.tok_s, counts[run.card] ** -0.5)
+        Case(terms(run, falls), run.prompt_tokens / run.tok_s, counts[run.card, run.split] ** -0.5)
         for run in runs
     ]
     values = fit(cases, priors, width=0.12, start=start, most_steps=8 if start else 40)
-    return PrefillModel(values, falls, frozenset(counts))
+    return PrefillModel(values, falls, frozenset(card for card, _ in counts))
 
 
 def terms(run: Run, falls: float) -> tuple[Term, ...]:
@@ -259,15 +277,30 @@ def terms(run: Run, falls: float) -> tuple[Term, ...]:
     per_s = 1 / (size * _TFLOPS)
     found = [Term(2 * tokens * work.dense * per_s, (*reach, *wide))]
     if work.experts:
+        rows = work.crowding(min(tokens, scenario.ubatch))
         powers = [("experts", -1.0), (f"experts of backend:{backend}", -1.0)]
+        powers += [("experts rows", -log(rows))]
+        powers += [(f"sixteen bit experts:{backend}", -1.0)] if wide else []
         found.append(Term(2 * tokens * work.experts * per_s, (*reach, *wide, *powers)))
-    attention = work.attention(tokens, scenario.depth_tokens)
-    powers = [("attention", -1.0), (f"attention of backend:{backend}", -1.0)]
+    attention = work.attention(tokens, scenario.depth_tokens) * work.absorbed
+    kinds = ["attention"] if scenario.flash_attention else ["attention", "plain attention"]
+    powers = [(name, -1.0) for kind in kinds for name in (kind, f"{kind} of backend:{backend}")]
     found.append(Term(attention * per_s, (*reach, *powers)))
     passes = ceil(tokens / scenario.ubatch) * work.layers
     launch = (("launch", 1.0), (f"launch of backend:{backend}", 1.0))
     found.append(Term(_MS_PER_LAYER * passes, launch))
-    return tuple(found)
+    return (*found, *_copies(run))
+
+
+def _copies(run: Run) -> Iterator[Term]:
+    """Write what every micro-batch copies out of system RAM."""
+    scenario = run.scenario
+    assert scenario.gpu
+    lanes = lanes_bytes_s(scenario.gpu)
+    if run.split and lanes:
+        times = ceil(run.prompt_tokens / scenario.ubatch) / lanes
+        yield Term(times * run.reads.host_bytes, (("copied", -1.0),))
+        yield Term(times * run.reads.host_expert_bytes, (("copied experts", -1.0),))
 
 
 def sized(gpu: Gpu, architecture: str, falls: float) -> tuple[str, float]:

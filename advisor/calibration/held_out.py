@@ -36,7 +36,7 @@ class Held(Struct, frozen=True):
     held_out: HeldOut
     group: str
     kind: str
-    """Decode, prefill, engine, batch, offload, layer split or tensor parallel."""
+    """Decode, prefill, prompt offload, engine, batch, offload, layer split or tensor parallel."""
     cards: int = 0
     """Other measured cards of its architecture and backend, or of its engine."""
     known: bool = True
@@ -126,11 +126,14 @@ def _prompts(
         sizes = {prompts.unit_of(run, material.policy.falls) for run in rest}
         for run in out:
             known = run.card in model.known
+            if run.split and held_out == "card":  # of one laptop alone, whose lanes nobody timed
+                continue
             if not known and prompts.unit_of(run, material.policy.falls) not in sizes:
                 continue
             name = "\0".join(run.configuration) if held_out == "configuration" else group
             speed = run.prompt_tokens / model.seconds(run)
-            yield Held(run, speed, held_out, name, "prefill", _cards_like(rest, run), known)
+            kind = "prompt offload" if run.split else "prefill"
+            yield Held(run, speed, held_out, name, kind, _cards_like(rest, run), known)
 
 
 def _engines(
@@ -211,6 +214,8 @@ def situation(held: Held, material: Material) -> str | None:
         if held.held_out == "configuration":
             return "prefill_card" if held.known else None
         return "prefill" if held.cards else "prefill_unmeasured"
+    if held.kind == "prompt offload":
+        return "prefill_offload"
     if held.kind == "engine":
         engine = f"engine {run.scenario.framework.name}"
         return engine if held.held_out == "configuration" else None

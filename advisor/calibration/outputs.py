@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from math import exp
+from math import exp, log
 from pathlib import Path
 
 from advisor.calibration import decode, fit, fits
@@ -139,6 +139,14 @@ def _architectures(material: Material, values: Values) -> Iterator[str]:
         yield f"    {_quoted(name)}: {line}"
 
 
+_BY_BACKEND = (
+    ("experts", "experts"),
+    ("attention", "attention"),
+    ("attention_plain", "plain attention"),
+    ("launch_ms", "launch"),
+)
+
+
 def _prefill(material: Material, fitted: Fitted) -> Iterator[str]:
     model = fitted.prefill
     values, falls = model.values, model.falls
@@ -172,9 +180,13 @@ def _prefill(material: Material, fitted: Fitted) -> Iterator[str]:
         yield f"    {_quoted(architecture)}: {_flow(sorted(found.items()))}"
     yield "  # 16-bit weights over quantised ones; experts and attention over dense matrices."
     yield "  sixteen_bit: " + _flow((b, of(f"sixteen bit:{b}")) for b in backends)
-    for key, kind in (("experts", "experts"), ("attention", "attention"), ("launch_ms", "launch")):
+    yield "  sixteen_bit_experts: " + _flow((b, of(f"sixteen bit experts:{b}")) for b in backends)
+    yield f"  experts_rows: {_number(log(of('experts rows')))}"
+    for key, kind in _BY_BACKEND:
         shares = [(b, of(kind) * of(f"{kind} of backend:{b}")) for b in backends]
         yield f"  {key}: {_flow(shares)}"
+    yield "  # Weights in system RAM: share of what the lanes of the card carry."
+    yield "  copied: " + _flow((("dense", of("copied")), ("experts", of("copied experts"))))
     yield "  # What measured cards reach with quantised weights."
     yield "  cards:"
     for (gpu, backend), tflops in fitted.tflops.items():

@@ -42,6 +42,8 @@ _MOST_FILLED = 0.93
 _MOST_FILLED_SELF_REPORTED = 0.78
 _MOST_EFFICIENCY = 1.03
 _LEAST_PROMPT = 64
+_FLASH_BY_ITSELF = "2025-09"
+"""From here on llama.cpp uses flash attention where nothing is said (ggml-org/llama.cpp#15434)."""
 _ASSUMED_RAM_BYTES_S = 89.6e9
 """Two channels of DDR5-5600: the laptop behind the split runs states 64 GB of DDR5, not more."""
 _IN_RAM = Memory(0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, None, (), 0, 0, (), None)
@@ -227,10 +229,16 @@ def _with_conditions(
         kv_cache_k=cache,
         kv_cache_v=cache,
         ubatch=conditions.ubatch or scenario.ubatch,
+        flash_attention=not prefill or _used_flash(observation),
         gpu_layers=placed,
         cpu_experts=min(experts, layers),
         depth_tokens=before if prefill else scenario.depth_tokens,
     )
+
+
+def _used_flash(observation: Observation) -> bool:
+    stated = observation.conditions.flash
+    return observation.measured.date >= _FLASH_BY_ITSELF if stated is None else stated
 
 
 def _size_ratio(observation: Observation, text_bytes: int) -> float:

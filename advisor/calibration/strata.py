@@ -132,6 +132,10 @@ _SEVERAL = (
         lambda h: h.kind == "prefill" and h.held_out == "configuration" and h.known, 0.25,
     ),
     Stratum("prefill, card left out", lambda h: h.kind == "prefill" and h.held_out == "card"),
+    Stratum(
+        "prefill, layers in system RAM", lambda h: h.kind == "prompt offload" and not h.run.moe
+    ),
+    Stratum("prefill, experts in system RAM", lambda h: h.kind == "prompt offload" and h.run.moe),
     Stratum("several cards, split by layer", lambda h: h.kind == "layer split"),
     Stratum("several cards, tensor parallel", lambda h: h.kind == "tensor parallel"),
 )  # fmt: skip

@@ -23,7 +23,14 @@ from advisor.estimator.measured_speed import Measured, times, with_measured
 from advisor.estimator.placement import splits_by_layer
 from advisor.estimator.speed_prefill import Reached
 from advisor.estimator.speed_rates import Rate, Speeds, speeds_of
-from advisor.estimator.speed_step import Reads, Step, prompt_s, reads_of, step_time
+from advisor.estimator.speed_step import (
+    Reads,
+    Step,
+    micro_batch_copy_s,
+    prompt_s,
+    reads_of,
+    step_time,
+)
 from advisor.estimator.speed_tables import Range, joined_range
 from advisor.estimator.weights import weights_of
 from advisor.knowledge.types import Knowledge
@@ -131,12 +138,11 @@ _GENERATES = frozenset({"text", "vision"})
 def estimate_speed(scenario: Scenario, memory: Memory, knowledge: Knowledge) -> Speed | None:
     """Estimate decode, prefill and aggregate speed at the scenario's depth.
 
-    Decode is tokens/s of one stream among ``batch``: the aggregate over the batch divided by it.
-    A server computes as many sequences together as it holds.
+    Decode is one stream's of ``batch``. A server computes as many sequences together as it holds.
 
     Args:
         scenario: What is run, and on what.
-        memory: The same scenario's memory; nothing is said of one that does not fit.
+        memory: The same scenario's; nothing is said of one that does not fit.
         knowledge: Its ``calibration`` holds the parameters.
 
     Returns:
@@ -287,7 +293,7 @@ def _speed(
         apart = low, max(min(high, batch / step.least_s / measured.tok_s), 1.0)
         decode = _published(measured, measured.tok_s / batch, apart, decode)
         aggregate = decode if batch == 1 else _published(measured, measured.tok_s, apart, aggregate)
-    prefill, first, prompt = _prompt(scenario, speeds, rate, step.seconds)
+    prefill, first, prompt = _prompt(scenario, speeds, rate, reads, step.seconds)
     return Speed(
         depth_tokens=scenario.depth_tokens,
         decode_tok_s=decode,
@@ -308,26 +314,21 @@ def _published(measured: Measured, speed: float, spread: Range, modelled: Figure
 
 
 def _prompt(
-    scenario: Scenario, speeds: Speeds, rate: Rate, step_s: float
+    scenario: Scenario, speeds: Speeds, rate: Rate, reads: Reads, step_s: float
 ) -> tuple[Figure | None, Figure | None, int]:
-    """Estimate prompt tokens/s and the seconds to a first token, and for how long a prompt.
-
-    The first token takes the whole prompt and one step. Both are unknown with weights in system
-    RAM, where prefill collapses.
-    """
-    usual = speeds.tables.prefill.prompt_tokens
+    """Estimate prompt tokens/s and seconds to a first token: the whole prompt and one step."""
+    usual, reached = speeds.tables.prefill.prompt_tokens, rate.prefill
     tokens = scenario.depth_tokens or usual
-    if rate.prefill is None or is_split(scenario):
+    copy = micro_batch_copy_s(scenario, speeds.tables, reached, reads) if reached else None
+    if reached is None or copy is None:
         return None, None, tokens
-    spread = _prefill_range(scenario, speeds, rate.prefill)
-    seconds = prompt_s(scenario, speeds.tables, rate.prefill, usual)
-    whole = seconds
-    if tokens != usual:
-        whole = prompt_s(scenario, speeds.tables, rate.prefill, tokens)
-    wait = (1 / spread[1], 1 / spread[0])
+    low, high = _prefill_range(scenario, speeds, reached)
+    seconds, whole = (
+        prompt_s(scenario, speeds.tables, reached, length, copy) for length in (usual, tokens)
+    )
     return (
-        _figure(usual / seconds, spread, "extrapolated"),
-        _figure(whole + step_s, wait, "extrapolated"),
+        _figure(usual / seconds, (low, high), "extrapolated"),
+        _figure(whole + step_s, (1 / high, 1 / low), "extrapolated"),
         tokens,
     )
 
@@ -336,6 +337,8 @@ def _prefill_range(scenario: Scenario, speeds: Speeds, reached: Reached) -> Rang
     names = [reached.range_name]
     if scenario.model.shape.moe:
         names.append("prefill_experts")
+    if is_split(scenario):
+        names.append("prefill_offload")
     if scenario.gpus > 1:
         by_layer = split_of(scenario) == "layer"
         names.append("prefill_cards" if by_layer else "prefill_tensor")

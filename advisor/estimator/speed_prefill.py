@@ -3,7 +3,7 @@
 One pass over ``n`` tokens behind ``d`` cached ones takes
 
     2 n (dense + experts / share) / reached  +  attention (n, d) / (reached x share)
-        + launches of every layer, once per micro-batch
+        + launches of every layer, and what is copied out of system RAM, once per micro-batch
 
 Arithmetic is two operations per parameter and token, in TFLOPS (10^12 per second).
 """
@@ -11,7 +11,7 @@ Arithmetic is two operations per parameter and token, in TFLOPS (10^12 per secon
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import ceil
+from math import ceil, inf
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
@@ -27,9 +27,18 @@ if TYPE_CHECKING:
 
 Unit = Literal["tensor", "core", "shader", "none"]
 _FALLS_FROM_TFLOPS = 100.0
+_WATTS_PER_TFLOPS = 2.0
+_BY_WATTS = 0.5
+"""Power by which the size falls with the watts behind each TFLOPS of the peak: clocks give way."""
 _PER_LAYER_S = 1e-3 / 32
 _ATTENTION_OPERATIONS = 4
 """Per head, its width, and pair of tokens: two products of two operations each."""
+
+
+_LANE_BYTES_S = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.969e9, 5: 3.938e9}
+"""What a lane of PCI Express carries by generation: transfers less the line code (PCI-SIG)."""
+EXPERT_ROWS = 32.0
+"""Tokens for each expert of a micro-batch for which the share of experts is stated."""
 
 
 class Reached(Struct, frozen=True):
@@ -44,6 +53,13 @@ class Reached(Struct, frozen=True):
     """Share of it that attention reaches."""
     launch_s: float
     """Per layer and micro-batch."""
+    rows: float = 0.0
+    """Power of the tokens for each expert by which the share of experts grows."""
+    plain: float = 1.0
+    """Share of attention's that it reaches without flash attention."""
+    family: bool = False
+    """The llama.cpp family: it computes latent attention absorbed, and copies weights that lie in
+    system RAM to the card for every micro-batch."""
 
 
 class PrefillTables(Struct, frozen=True):
@@ -58,8 +74,12 @@ class PrefillTables(Struct, frozen=True):
     """Share of the peak by architecture and backend."""
     sixteen_bit: Mapping[str, float]
     """16-bit weights over quantised ones, by backend."""
+    sixteen_bit_experts: Mapping[str, float]
     experts: Mapping[str, float]
+    experts_rows: float
     attention: Mapping[str, float]
+    attention_plain: Mapping[str, float]
+    """Attention without flash attention over that with it, by backend."""
     launch_s: Mapping[str, float]
     """Per layer and micro-batch, by backend."""
     cards: Mapping[tuple[str, str], float]
@@ -68,6 +88,10 @@ class PrefillTables(Struct, frozen=True):
     """Share of the FP32-accumulate peak under engines outside the llama.cpp family."""
     engine_experts: float
     engine_attention: float
+    copied: float
+    """Share of what its lanes carry at which weights in system RAM are copied to the card."""
+    copied_experts: float
+    """The same of experts, of which those that a micro-batch uses are copied."""
 
 
 class Work(Struct, frozen=True):
@@ -82,6 +106,14 @@ class Work(Struct, frozen=True):
     """Summed attention width of the layers that see the whole context."""
     slide_width: int
     window: int
+    picked: float
+    """Share of the routed experts that a token uses."""
+    absorbed: float
+    """Operations of latent attention where it is computed absorbed, over those where it is not."""
+
+    def crowding(self, tokens: int) -> float:
+        """Tokens for each expert of a micro-batch, over those that shares are stated for."""
+        return tokens * self.picked / EXPERT_ROWS
 
     def attention(self, tokens: int, before: int) -> float:
         """Count the operations of attention for ``tokens`` behind ``before`` others."""
@@ -106,7 +138,16 @@ def work_of(model: Model) -> Work:
         full_width=width * (kinds.count("F") + kinds.count("H")),
         slide_width=width * (kinds.count("S") + kinds.count("C")),
         window=shape.window or 0,
+        picked=shape.moe.used / shape.moe.experts if used and shape.moe else 0.0,
+        absorbed=_absorbed(shape),
     )
+
+
+def _absorbed(shape: Shape) -> float:
+    """Compare heads as wide as the latent vector with heads of their own width."""
+    if shape.mla is None or not shape.head_dim:
+        return 1.0
+    return (2 * shape.mla.kv_lora_rank + shape.mla.rope_dim) / (2 * shape.head_dim)
 
 
 def _aside(shape: Shape) -> int:
@@ -116,7 +157,14 @@ def _aside(shape: Shape) -> int:
 
 
 def prompt_seconds(
-    work: Work, reached: Reached, tokens: int, before: int, *, ubatch: int, cards: float = 1.0
+    work: Work,
+    reached: Reached,
+    tokens: int,
+    before: int,
+    *,
+    ubatch: int,
+    cards: float = 1.0,
+    flash: bool = True,
 ) -> float:
     """Time one pass over a prompt.
 
@@ -127,17 +175,41 @@ def prompt_seconds(
         before: Tokens already in the cache.
         ubatch: Tokens computed at once.
         cards: How many cards' worth of arithmetic works at once.
+        flash: Whether attention is computed without writing its matrix down.
     """
     per_s = reached.tflops * 1e12 * cards
-    matrices = 2 * tokens * (work.dense + work.experts / reached.experts)
-    attention = work.attention(tokens, before) / reached.attention
+    matrices = 2 * tokens * (work.dense + _experts(work, reached, min(tokens, ubatch)))
+    attention = work.attention(tokens, before) * (work.absorbed if reached.family else 1.0)
+    attention /= reached.attention * (1.0 if flash else reached.plain)
     launches = reached.launch_s * work.layers * ceil(tokens / ubatch)
     return (matrices + attention) / per_s + launches
+
+
+def _experts(work: Work, reached: Reached, tokens: int) -> float:
+    """Give the dense parameters that take as long as the routed experts of a micro-batch."""
+    if not work.experts:
+        return 0.0
+    grown: float = work.crowding(tokens) ** reached.rows
+    return work.experts / min(reached.experts * grown, 1.0)
 
 
 def token_seconds(work: Work, reached: Reached) -> float:
     """Time the arithmetic of one token, its attention aside."""
     return 2 * (work.dense + work.experts / reached.experts) / (reached.tflops * 1e12)
+
+
+def lanes_bytes_s(gpu: Gpu) -> float | None:
+    """Give what the lanes of a card carry; None where it has none of its own, or unknown ones."""
+    lane = _LANE_BYTES_S.get(gpu.pcie_gen or 0)
+    return (
+        None if lane is None or not gpu.pcie_lanes or gpu.unified_memory else lane * gpu.pcie_lanes
+    )
+
+
+def copy_s(tables: PrefillTables, gpu: Gpu, dense: float, experts: float) -> float | None:
+    """Time what a micro-batch copies out of system RAM, bytes of dense weights and of experts."""
+    lanes = lanes_bytes_s(gpu)
+    return lanes and (dense / tables.copied + experts / tables.copied_experts) / lanes
 
 
 def read_prefill(policy: Fields, fitted: Fields | None) -> PrefillTables:
@@ -152,13 +224,18 @@ def read_prefill(policy: Fields, fitted: Fields | None) -> PrefillTables:
         units={},
         architectures={},
         sixteen_bit={},
+        sixteen_bit_experts={},
         experts={},
+        experts_rows=0.0,
         attention={},
+        attention_plain={},
         launch_s={},
         cards={},
         engines=policy.number("engines"),
         engine_experts=policy.number("engine_experts"),
         engine_attention=policy.number("engine_attention"),
+        copied=1.0,
+        copied_experts=1.0,
     )
     if fitted is None:
         return stated
@@ -168,8 +245,13 @@ def read_prefill(policy: Fields, fitted: Fields | None) -> PrefillTables:
         units={(b, u): n for b, line in units.items() for u, n in line.numbers().items()},
         architectures={(a, b): n for a, line in own.items() for b, n in line.numbers().items()},
         sixteen_bit=fitted.group("sixteen_bit").numbers(),
+        sixteen_bit_experts=fitted.group("sixteen_bit_experts").numbers(),
         experts=fitted.group("experts").numbers(),
+        experts_rows=fitted.number("experts_rows"),
         attention=fitted.group("attention").numbers(),
+        attention_plain=fitted.group("attention_plain").numbers(),
+        copied=fitted.group("copied").number("dense"),
+        copied_experts=fitted.group("copied").number("experts"),
         launch_s={
             backend: ms * _PER_LAYER_S
             for backend, ms in fitted.group("launch_ms").numbers().items()
@@ -187,7 +269,7 @@ def reached_by_llamacpp(
     """Give what one card reaches in the llama.cpp family with quantised weights.
 
     A card without a measurement keeps between the measured ones of its architecture: never below
-    a weaker card, never above a stronger one.
+    a weaker card, one of an earlier generation included, never above a stronger one.
 
     Args:
         tables: The calibration.
@@ -213,6 +295,9 @@ def reached_by_llamacpp(
         tables.experts.get(backend, tables.engine_experts),
         tables.attention.get(backend, tables.engine_attention),
         tables.launch_s.get(backend, 0.0),
+        tables.experts_rows,
+        tables.attention_plain.get(backend, 1.0),
+        family=True,
     )
 
 
@@ -263,25 +348,34 @@ def _modelled(
     found = share * size
     for name, of_backend in tables.cards:
         peer = gpus.get(name) if of_backend == backend else None
-        if peer is None or peer.architecture != gpu.architecture:
+        if peer is None:
             continue
-        tflops = tables.cards[name, of_backend]
-        if as_strong(gpu, peer):
+        tflops, alike = tables.cards[name, of_backend], peer.architecture == gpu.architecture
+        if (alike or _is_newer(gpu, peer)) and as_strong(gpu, peer):
             found = max(found, tflops)
-        elif as_strong(peer, gpu):
+        elif alike and as_strong(peer, gpu):
             found = min(found, tflops)
     return found
+
+
+def _is_newer(gpu: Gpu, other: Gpu) -> bool:
+    """Whether it is a later generation of the same maker, as its compute capability tells."""
+    return (gpu.compute_capability or 0) > (other.compute_capability or inf)
 
 
 def card_size(gpu: Gpu, falls: float) -> tuple[Unit, float | None]:
     """Give the unit a card's arithmetic is counted in, and how much of it there is.
 
-    Dense FP16 tensor TFLOPS (discounted above 100), Apple's GPU cores, or FP16 shader TFLOPS.
+    Dense FP16 tensor TFLOPS (discounted above 100, and where few watts drive many), Apple's GPU
+    cores, or FP16 shader TFLOPS.
     """
     unit, peak = _peak(gpu)
     if peak is None:
         return "none", None
-    return unit, peak * ((_FALLS_FROM_TFLOPS / peak) ** falls if unit == "tensor" else 1.0)
+    if unit != "tensor":
+        return unit, peak
+    driven = (gpu.tdp_w / peak / _WATTS_PER_TFLOPS) ** _BY_WATTS if gpu.tdp_w else 1.0
+    return unit, peak * (_FALLS_FROM_TFLOPS / peak) ** falls * driven
 
 
 def _peak(gpu: Gpu) -> tuple[Unit, float | None]:
@@ -302,4 +396,5 @@ def as_strong(gpu: Gpu, other: Gpu) -> bool:
     (unit, mine), (other_unit, its) = _peak(gpu), _peak(other)
     if unit != other_unit or mine is None or its is None:
         return False
-    return mine >= its and (gpu.bandwidth_bytes_s or 0) >= (other.bandwidth_bytes_s or 0)
+    fast = (gpu.bandwidth_bytes_s or 0) >= (other.bandwidth_bytes_s or 0)
+    return mine >= its and fast and (gpu.tdp_w or 0) >= (other.tdp_w or 0)

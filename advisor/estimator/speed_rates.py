@@ -271,4 +271,7 @@ def _llamacpp_prefill(
     found = reached_by_llamacpp(tables, speeds.gpus, gpu, backend, generation_of(architecture))
     if found is None or precision.name not in _SIXTEEN_BITS:
         return found
-    return replace(found, tflops=found.tflops * tables.sixteen_bit.get(backend, 1.0))
+    experts = found.experts * tables.sixteen_bit_experts.get(backend, 1.0)
+    return replace(
+        found, tflops=found.tflops * tables.sixteen_bit.get(backend, 1.0), experts=experts
+    )

@@ -7,13 +7,19 @@ from math import ceil
 
 from msgspec import Struct
 
-from advisor.estimator.speed_prefill import Reached, prompt_seconds, token_seconds, work_of
+from advisor.estimator.speed_prefill import (
+    Reached,
+    copy_s,
+    prompt_seconds,
+    token_seconds,
+    work_of,
+)
 from advisor.estimator.speed_rates import Rate
 from advisor.estimator.speed_tables import Tables
 from advisor.models.stored_tensors import Model
 from advisor.runtimes import runtime_of
 from advisor.runtimes.base import Weights
-from advisor.scenario import Scenario, split_of
+from advisor.scenario import Scenario, is_split, split_of
 from advisor.scenario.figures import BoundBy, Memory
 
 
@@ -181,10 +187,38 @@ def _further_stream_s(scenario: Scenario, rate: Rate, cards: int) -> float:
     return token_seconds(work_of(scenario.model), rate.prefill) / (cards * batch.arithmetic)
 
 
-def prompt_s(scenario: Scenario, tables: Tables, reached: Reached, tokens: int) -> float:
-    """Time reading a prompt of so many tokens into an empty cache, on all cards."""
+def micro_batch_copy_s(
+    scenario: Scenario, tables: Tables, reached: Reached, reads: Reads
+) -> float | None:
+    """Time what each micro-batch of a prompt copies out of system RAM; None where not known."""
+    if not is_split(scenario):
+        return 0.0
+    if scenario.gpu is None or not reached.family:
+        return None
+    return copy_s(tables.prefill, scenario.gpu, reads.host_bytes, reads.host_expert_bytes)
+
+
+def prompt_s(
+    scenario: Scenario, tables: Tables, reached: Reached, tokens: int, copy: float = 0.0
+) -> float:
+    """Time reading a prompt of so many tokens into an empty cache, on all cards.
+
+    ``copy`` is what each micro-batch has to wait for from system RAM, seconds.
+    """
+    return _computed_s(scenario, tables, reached, tokens) + copy * ceil(tokens / scenario.ubatch)
+
+
+def _computed_s(scenario: Scenario, tables: Tables, reached: Reached, tokens: int) -> float:
     gpu, count, work = scenario.gpu, scenario.gpus, work_of(scenario.model)
-    time = partial(prompt_seconds, work, reached, tokens, 0, ubatch=scenario.ubatch)
+    time = partial(
+        prompt_seconds,
+        work,
+        reached,
+        tokens,
+        0,
+        ubatch=scenario.ubatch,
+        flash=scenario.flash_attention,
+    )
     if gpu is None or count == 1:
         return time()
     if split_of(scenario) == "layer":

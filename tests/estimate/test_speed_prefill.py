@@ -9,8 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.estimator.speed import estimate_speed
+from advisor.estimator.speed_prefill import work_of
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Format, Gpu
+from advisor.models import model_from_record
 from advisor.scenario import Scenario
 from advisor.scenario.figures import Figure
 from tests.estimate.test_speed import (
@@ -80,8 +82,95 @@ def test_nothing_is_said_without_a_peak() -> None:
     assert prefill_or_none(on("H200 NVL")) is None
 
 
-def test_weights_in_system_ram_leave_prefill_unknown() -> None:
-    assert prefill_or_none(on("GeForce RTX 4090", gpu_layers=8, ram_bandwidth_bytes_s=8e10)) is None
+IN_RAM = {"ram_bandwidth_bytes_s": 8e10}
+
+
+def test_weights_in_system_ram_are_copied_for_every_micro_batch() -> None:
+    whole = prefill(on("GeForce RTX 4090"))
+    split = on("GeForce RTX 4090", gpu_layers=8, **IN_RAM)
+    assert prefill(split).estimate < whole.estimate
+    assert prefill(split).high / prefill(split).estimate > whole.high / whole.estimate
+    narrow = replace(BUILT_IN.gpus["GeForce RTX 4090"], pcie_lanes=4)
+    assert prefill(replace(split, gpu=narrow)).estimate < prefill(split).estimate / 2
+    found = estimate_speed(replace(split, depth_tokens=4096), memory(), BUILT_IN)
+    larger = estimate_speed(replace(split, depth_tokens=4096, ubatch=2048), memory(), BUILT_IN)
+    assert found
+    assert larger
+    assert found.first_token_s
+    assert larger.first_token_s
+    assert larger.first_token_s.estimate < found.first_token_s.estimate / 2
+
+
+@pytest.mark.parametrize("card", ["Apple M3 Max (40-core GPU)", "GeForce RTX 4090"])
+def test_nothing_is_said_of_copies_where_no_lanes_are_known(card: str) -> None:
+    gpu = replace(BUILT_IN.gpus[card], pcie_lanes=None)
+    backend = "Metal" if card.startswith("Apple") else "CUDA"
+    split = scenario(gpu, backend=backend, gpu_layers=8, **IN_RAM)
+    found = estimate_speed(split, memory(), BUILT_IN)
+    assert found
+    assert found.prefill_tok_s is None
+    assert found.first_token_s is None
+
+
+@pytest.mark.parametrize(
+    ("layers", "ubatch", "published"),
+    [
+        # ghost91-/llama-bench: 4,096 tokens on an RTX 4070 Mobile, experts in system RAM
+        (40, 512, 374),
+        (40, 4096, 1356),
+    ],
+)
+def test_experts_in_system_ram_lie_near_what_was_published(
+    layers: int, ubatch: int, published: float
+) -> None:
+    model = model_from_record(BUILT_IN.models["Qwen3.6-35B-A3B"], BUILT_IN)
+    split = on(
+        "GeForce RTX 4070 Mobile",
+        model=model,
+        precision=BUILT_IN.formats["Q5_K_M"],
+        cpu_experts=layers,
+        ubatch=ubatch,
+        depth_tokens=4096,
+        context_tokens=8192,
+        **IN_RAM,
+    )
+    found = estimate_speed(split, memory(), BUILT_IN)
+    assert found
+    assert found.first_token_s
+    assert 4096 / found.first_token_s.estimate == pytest.approx(published, rel=0.25)
+
+
+def test_a_later_generation_that_is_behind_in_nothing_is_never_slower() -> None:
+    for later, earlier in (
+        ("GeForce RTX 5090", "GeForce RTX 4090"),
+        ("H100 SXM5 80 GB", "A40 PCIe"),
+    ):
+        assert prefill(on(later)).estimate >= prefill(on(earlier)).estimate
+
+
+def test_more_tokens_for_each_expert_make_a_mixture_read_faster() -> None:
+    narrow, wide = (
+        estimate_speed(
+            on("GeForce RTX 4090", model=QWEN3_30B_A3B, depth_tokens=4096, ubatch=ubatch),
+            memory(),
+            BUILT_IN,
+        )
+        for ubatch in (512, 2048)
+    )
+    assert narrow
+    assert wide
+    assert narrow.first_token_s
+    assert wide.first_token_s
+    assert wide.first_token_s.estimate < 0.8 * narrow.first_token_s.estimate
+
+
+def test_latent_attention_of_llama_cpp_costs_what_its_wide_heads_do() -> None:
+    model = model_from_record(BUILT_IN.models["GLM-4.7-Flash"], BUILT_IN)
+    shape = model.shape
+    assert shape.mla
+    wide = (2 * shape.mla.kv_lora_rank + shape.mla.rope_dim) / (2 * shape.head_dim)
+    assert work_of(model).absorbed == pytest.approx(wide)
+    assert work_of(LLAMA_70B).absorbed == 1
 
 
 def stronger(architecture: str) -> Iterator[tuple[Gpu, Gpu]]:
@@ -96,9 +185,12 @@ def stronger(architecture: str) -> Iterator[tuple[Gpu, Gpu]]:
 
 
 def _at_least(strong: Gpu, weak: Gpu) -> bool:
-    return (strong.fp16_tensor_tflops or 0) >= (weak.fp16_tensor_tflops or 0) and (
-        strong.bandwidth_bytes_s or 0
-    ) >= (weak.bandwidth_bytes_s or 0)
+    pairs = (
+        (strong.fp16_tensor_tflops, weak.fp16_tensor_tflops),
+        (strong.bandwidth_bytes_s, weak.bandwidth_bytes_s),
+        (strong.tdp_w, weak.tdp_w),
+    )
+    return all((more or 0) >= (less or 0) for more, less in pairs)
 
 
 @pytest.mark.parametrize("architecture", ["Ada Lovelace", "Ampere", "Blackwell", "Turing"])
