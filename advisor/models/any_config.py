@@ -277,6 +277,8 @@ def read_any(config: Mapping[str, object], shown: str) -> Shape:
     Raises:
         SourceFileError: A size is missing, wrong or impossible.
     """
+    if not config.get("model_type") and config.get("architectures"):
+        return _estimated(config, shown)
     try:
         shape = read_config(config, shown)
     except NotDescribedError:

@@ -53,12 +53,13 @@ def count(a: Arch, family: Family, vision: int, *, output: bool = True) -> Count
     embedding = family.embedding(a)
     head = family.output(a) if output and not a.tied else 0
     total = embedding + head + sum(layers) + _sum(a, family.final)
-    total += _sum(a, family.extras) + _sum(a, family.lookups) + vision
+    lookups = _sum(a, family.lookups)
+    total += _sum(a, family.extras) + lookups + vision
     if total > MOST_PARAMETERS:
         raise a.keys.error(f"its sizes multiply to {total} parameters, more than 10^14.")
     return Counts(
         total=total,
-        active=_active(a, total, sum(experts)),
+        active=_active(a, total, sum(experts), lookups),
         vision=vision,
         embedding=embedding,
         output=head,
@@ -74,8 +75,10 @@ def _layer(a: Arch, family: Family, kind: str, ffn: str) -> int:
     return _sum(a, attention) + _sum(a, blocks) + _sum(a, family.norms) + routed
 
 
-def _active(a: Arch, total: int, routed: int) -> int:
-    return total - routed + routed * a.moe.used // a.moe.experts if a.moe else total
+def _active(a: Arch, total: int, routed: int, lookups: int) -> int:
+    """What a token passes through: of a mixture neither idle experts nor tables looked up."""
+    used = total - routed - lookups
+    return used + routed * a.moe.used // a.moe.experts if a.moe else total
 
 
 def _sum(a: Arch, terms: Terms) -> int:

@@ -7,9 +7,11 @@ file header.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
+from math import prod
 from typing import Final, Literal
 
 from msgspec import Struct, field
@@ -301,3 +303,44 @@ def _mixer(index: int, shape: Shape) -> Iterator[str]:
         block, names = "mamba", _MAMBA
     block = "mixer" if shape.model_type == "nemotron_h" else block
     yield from (f"{block}.{name}" for name in names)
+
+
+_NUMBER: Final = re.compile(r"\.(\d+)\.")
+_HEAD: Final = 64
+"""Width of a head; with as many key-value heads the cache is the same whatever it is."""
+_BY_TENSORS: Final = (
+    "Approximate: no config.json describes it: weights are those of the files, the cache is at "
+    "most that of full attention in every layer."
+)
+
+
+def plain_blocks(matrices: Mapping[str, tuple[int, ...]]) -> Shape:
+    """Take tensors that nothing describes for plain blocks: at most so much cache do they keep.
+
+    The width that most matrices share is that of a token, the longest matrix of it the embedding.
+    """
+    total = sum(prod(dims) for dims in matrices.values())
+    layers = len({found[1] for name in matrices if (found := _NUMBER.search(name))}) or 1
+    sides = Counter(side for dims in matrices.values() if len(dims) > 1 for side in dims[-2:])
+    hidden = max(sides or (1,), key=lambda side: (sides[side], side))
+    vocab = max((max(dims) for dims in matrices.values() if hidden in dims[-2:]), default=0)
+    each = max(total - vocab * hidden, 0) // layers
+    counts = Counts(total, total, 0, vocab * hidden, 0, (each,) * layers, (0,) * layers)
+    return Shape(
+        model_type=UNKNOWN,
+        layers=layers,
+        hidden=hidden,
+        vocab=vocab,
+        heads=max(1, hidden // _HEAD),
+        kv_heads=max(1, hidden // _HEAD),
+        head_dim=min(_HEAD, hidden),
+        intermediate=0,
+        tied=False,
+        layer_kinds="F" * layers,
+        ffn_kinds="D" * layers,
+        counts=counts,
+        described=False,
+        doubts=(_BY_TENSORS,),
+        cache_loose=1.0,
+        reads_unknown=any("expert" in name for name in matrices),
+    )

@@ -27,6 +27,8 @@ _PARTS = {
     "compute_buffer_bytes": "part.compute",
     "overhead_bytes": "part.overhead",
 }
+_WORTH_SAYING = 4 * 1024**3
+"""Bytes in system RAM from which on a report names them; embeddings alone are less."""
 _MOST = 2 / 3
 """Weights that take this share of what is needed decide."""
 _FULL_BITS = 15.5
@@ -141,6 +143,13 @@ def _host_bytes(memory: MemoryDoc) -> int:
     return memory.host_weights_bytes + memory.host_kv_cache_bytes + memory.host_compute_bytes
 
 
+def _looked_up(doc: Advice) -> str:
+    """What lies in system RAM though nothing was asked to, where that is worth a sentence."""
+    held, gpu = doc.memory.host_weights_bytes, doc.scenario.gpu
+    aside = bool(split_of(doc)) or bool(gpu and gpu.unified_memory)
+    return "" if aside or held < _WORTH_SAYING else f.amount(held)
+
+
 def _smaller_format(doc: Advice) -> bool:
     """Whether a recommended change of format alone stores the model in less, in this runtime."""
     memory, runtime = doc.memory, doc.scenario.framework
@@ -243,6 +252,7 @@ WRITERS: Mapping[str, Writer] = {
     "memory.headroom": lambda d: headroom(d) if runs(d) else "",
     "memory.headroom_share": lambda d: _headroom_share(d) if runs(d) else "",
     "memory.kv_cache": lambda d: f.amount(d.memory.kv_cache_bytes) if _keeps_cache(d) else "",
+    "memory.looked_up": _looked_up,
     "memory.host": lambda d: f.amount(_host_bytes(d.memory)) if split_of(d) else "",
     "memory.largest": _largest,
     "memory.weights_most": lambda d: flag(

@@ -321,4 +321,4 @@ def _text_lines(page: Page) -> Iterator[str]:
 def dropped_words(dropped: Sequence[str]) -> Iterator[str]:
     """Name the columns for which there was no room."""
     if dropped:
-        yield f"Not shown: {', '.join(dropped)} (--format csv)."
+        yield from wrapped(f"Not shown: {', '.join(dropped)} (--format csv).", _WIDTH)

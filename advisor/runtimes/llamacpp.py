@@ -154,7 +154,8 @@ class LlamaCpp(Runtime):
         Source: ``LLM_TENSOR_TOKEN_EMBD`` and ``LLM_TENSOR_PER_LAYER_TOKEN_EMBD`` are of
         ``LLM_TENSOR_LAYER_INPUT`` (``LLM_TENSOR_INFOS`` of ``src/llama-arch.cpp``, 00395eb), which
         ``llama_model_base::load_tensors`` of ``src/llama-model.cpp`` leaves to the processor
-        ("there is very little benefit to offloading the input layer").
+        ("there is very little benefit to offloading the input layer"). Where both are one memory,
+        tables take what the cards can use.
         """
         profile, rope = weights.profile, weights.rope
         host, lookup = weights.embedding, weights.lookup
@@ -162,7 +163,8 @@ class LlamaCpp(Runtime):
             output = weights.norm if profile.tied else weights.output
             return host + lookup + output + rope + profile.vision_bytes
         cards[holder].weights += weights.output
-        if scenario.framework.lookups_on_card:
+        gpu = scenario.gpu
+        if scenario.framework.lookups_on_card or (gpu and gpu.unified_memory):
             cards[holder].weights += lookup
         else:
             host += lookup

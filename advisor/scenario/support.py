@@ -112,7 +112,8 @@ def _made_for(framework: Framework, model: Model) -> bool:
     stored = model.stored
     if model.shape.described or stored is None:
         return False
-    return framework.places_layers and stored.format_name in framework.formats
+    made = stored.kind == "gguf" and stored.format_name in framework.formats
+    return framework.places_layers and made
 
 
 def no_head(framework: Framework, model: Model) -> str:

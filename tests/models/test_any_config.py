@@ -41,6 +41,12 @@ def test_a_plain_description_is_counted_and_said_to_be_an_estimate() -> None:
     assert "architecture 'novel' not described: weights and cache estimated" in shape.doubts[0]
 
 
+def test_a_config_that_names_its_class_alone_is_estimated() -> None:
+    shape = read(model_type=None, architectures=["NovelForCausalLM"])
+    assert shape.counts == read().counts
+    assert shape.spread == SPREAD
+
+
 @pytest.mark.parametrize(
     ("more", "kinds", "loose"),
     [

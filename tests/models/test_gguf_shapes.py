@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from advisor.errors import UserError
 from advisor.knowledge import load_knowledge
 from advisor.models.config import read_config
 from advisor.models.gguf import read_gguf
@@ -111,6 +112,17 @@ def test_the_cache_of_an_unknown_architecture_is_estimated(tmp_path: Path) -> No
     assert not shape.described
     assert shape.layer_kinds == "FF"
     assert "Architecture 'novel' not described" in shape.doubts[0]
+
+
+def test_without_heads_an_unknown_architecture_has_the_most_cache_or_none(tmp_path: Path) -> None:
+    stated = tiny_metadata("novel")
+    bare = {key: value for key, value in stated.items() if "head_count" not in key}
+    shape = read_gguf(write(tmp_path / "x.gguf", bare, tiny_tensors())).shape
+    assert shape.kv_heads * shape.head_dim == shape.hidden
+    assert shape.cache_loose == 1.0
+    known = {key: value for key, value in tiny_metadata().items() if "head_count" not in key}
+    with pytest.raises(UserError, match=r"attention\.head_count is missing"):
+        read_gguf(write(tmp_path / "y.gguf", known, tiny_tensors()))
 
 
 def test_old_latent_attention_has_no_known_cache(tmp_path: Path) -> None:

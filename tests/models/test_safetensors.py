@@ -184,9 +184,18 @@ def test_a_folder_must_hold_one_model(folder: Path) -> None:
     assert read_safetensors(folder).files == (folder / "model.safetensors",)
 
 
-def test_without_config_there_is_no_architecture(tmp_path: Path) -> None:
+def test_without_config_the_weights_are_exact_and_the_cache_a_range(tmp_path: Path) -> None:
     path = write(tmp_path / "some.safetensors", llama())
-    assert "there is no config.json beside it" in refusal(path)
+    model = read_safetensors(path)
+    configure(tmp_path)
+    shape, plain = model.shape, read_safetensors(path).shape
+    assert shape.counts
+    assert plain.counts
+    assert shape.counts.total == sum(tensor.elements for tensor in model.tensors)
+    assert (shape.layers, shape.hidden) == (plain.layers, plain.hidden)
+    assert shape.kv_heads * shape.head_dim >= plain.kv_heads * plain.head_dim
+    assert shape.cache_loose == 1.0
+    assert "no config.json describes it" in shape.doubts[0]
 
 
 def test_what_no_table_describes_has_the_weights_of_its_headers(tmp_path: Path) -> None:

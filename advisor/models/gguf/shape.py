@@ -171,6 +171,8 @@ _NOT_DESCRIBED: Final = (
 )
 _STATE_WIDTHS: Final = ("ssm.state_size", "wkv.head_size", "kda.head_dim")
 _USUAL_KERNEL: Final = 4
+_HEAD: Final = 64
+"""Width of a head where their number is not stated: with a key for each the cache is the most."""
 
 
 def _recurrent(model: GgufModel, kinds: str, hidden: int, width: int) -> Recurrent | None:
@@ -189,7 +191,8 @@ def _loose(model: GgufModel, recurrent: Recurrent | None) -> float:
         return 0.0
     keys = model.keys
     open_window = keys.stated("attention.sliding_window") is not None
-    return 1.0 if recurrent or open_window else 0.0
+    open_heads = keys.stated("attention.head_count") is None
+    return 1.0 if recurrent or open_window or open_heads else 0.0
 
 
 def _embedding(model: GgufModel) -> tuple[int, int]:
@@ -210,7 +213,10 @@ def _heads(model: GgufModel) -> tuple[int, tuple[int, ...], int]:
     pairs = _per_layer(model.keys, "attention.head_count_kv", layers)
     heads = max(queries, default=0)
     if not heads and any(block.attends for block in model.blocks):
-        raise model.keys.error("attention.head_count is missing, so its cache cannot be sized.")
+        if model.family.described:
+            raise model.keys.error("attention.head_count is missing, so its cache cannot be sized.")
+        heads = max(1, model.keys.whole("embedding_length") // _HEAD)
+        queries = (heads,) * layers
     by_layer = pairs or queries or (0,) * layers
     most = max(by_layer)
     if heads and (most > heads or (most and heads % most)):

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from advisor.errors import SourceFileError
 from advisor.models.any_config import load_config
-from advisor.models.shape import Shape
+from advisor.models.shape import Shape, plain_blocks
 from advisor.models.stated_format import Recognised, recognise, stated_beside
 from advisor.models.stored_tensors import (
     MAX_FILES,
@@ -283,9 +283,9 @@ def read_safetensors(path: Path) -> StoredModel:
     """
     shards = shards_of(path)
     folder = shards.files[0].parent
-    shape = _shape(folder, shards.files[0])
     tensors = _tensors(shards)
     _check_index(shards, tensors)
+    shape = _shape(folder / "config.json", tensors)
     parts = {name: place_of(name, shape.layers).part for name in tensors}
     text = tuple(t for t in tensors.values() if parts[t.name] != "vision")
     format_ = recognise(stated_beside(folder / "config.json", shape), text)
@@ -308,15 +308,10 @@ def _stem(path: Path, folder: Path) -> str:
     return folder.resolve().name if usual else path.stem
 
 
-def _shape(folder: Path, file: Path) -> Shape:
-    config = folder / "config.json"
-    if not exists(config):
-        fail(
-            str(file),
-            "there is no config.json beside it, so its architecture is unknown.",
-            hint="Put the model's config.json into the same folder.",
-        )
-    return load_config(config)
+def _shape(config: Path, tensors: Mapping[str, StoredTensor]) -> Shape:
+    if exists(config):
+        return load_config(config)
+    return plain_blocks({name: tensor.dims for name, tensor in tensors.items()})
 
 
 def _tensors(shards: Shards) -> Mapping[str, StoredTensor]:
