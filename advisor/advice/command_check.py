@@ -6,6 +6,7 @@ that of a recommendation, and it is read back before it is shown.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
@@ -33,6 +34,8 @@ Starts = Literal["yes", "in part", "no"]
 _LEAST_CONTEXT = 4_096
 """llama.cpp lowers a context that is not stated to no less (``--fit-ctx``, common/arg.cpp)."""
 _RUNS = ("fits", "tight")
+_EXPANDED = re.compile(r"\$(?:[A-Z_]\w*|\{[A-Z_]\w*\}|\(pwd\))")
+"""What a shell puts a value for; a small letter behind ``$`` may be one of a password."""
 _OF_MODEL = frozenset({"model", "file", "dtype", "quantization", "load_format"})
 
 
@@ -233,7 +236,16 @@ def _kept(pasted: Pasted) -> str:
 
 def _written(pasted: Pasted, items: Sequence[Item]) -> str:
     words = [*pasted.prefix, *(word for item in items for word in item.words if item.words)]
-    return " ".join(shell_word(word) for word in words)
+    return " ".join(_shell_word(word) for word in words)
+
+
+def _shell_word(word: str) -> str:
+    """Write a word so that the home folder and variables in it stay the shell's to fill in."""
+    home, rest = ("~/", word[2:]) if word.startswith("~/") else ("", word)
+    quoted = shell_word(rest) if rest or not home else ""
+    if _EXPANDED.search(rest) and not re.search(r'[`"\\!]|\$\((?!pwd\))', rest):
+        quoted = f'"{rest}"'
+    return home + quoted
 
 
 def _holds(text: str, machine: Request, memory: Memory, advisor: Advisor) -> bool:

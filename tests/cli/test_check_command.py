@@ -41,6 +41,19 @@ def test_one_that_does_not_start_comes_with_one_that_does() -> None:
     assert checked(found.corrected, "RTX 3090").starts == "yes"
 
 
+def test_the_home_folder_and_variables_of_the_line_stay_the_shell_s() -> None:
+    container = (
+        "docker run --gpus all -v ~/.cache/hf:/root/.cache/hf -v $(pwd):/w -e 'A=$(b) c' "
+        "vllm/vllm-openai:latest --model Qwen/Qwen3-14B --max-model-len 16384"
+    )
+    corrected = checked(container, "RTX 4090").corrected
+    assert """-v ~/.cache/hf:/root/.cache/hf -v "$(pwd):/w" -e 'A=$(b) c'""" in corrected
+    file = "llama-server -m '~/my models/Qwen3-32B-Q8_0.gguf' -ngl 99 -c 8192 --api-key 'a$b'"
+    corrected = checked(file, "RTX 4090 + RTX 3060:12GB").corrected
+    assert "-m ~/'my models/Qwen3-32B-Q8_0.gguf'" in corrected
+    assert "--api-key 'a$b'" in corrected
+
+
 @pytest.mark.parametrize(
     ("text", "gpu"),
     [
