@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -314,8 +315,21 @@ def smallest_capacity_bytes(scenario: Scenario, knowledge: Knowledge, memory: Me
         needed = _needed_with(scenario, knowledge, replace(gpu, vram_bytes=high - 1))
         found = _smallest(scenario, knowledge, needed, low, high)
         if found is not None:
-            return found
+            return _least(scenario, knowledge, gpu, range(max(-(-low // GIB), 1), found // GIB))
     return None
+
+
+def _least(scenario: Scenario, knowledge: Knowledge, gpu: Gpu, smaller: range) -> int:
+    """Look below what was found: a server that claims what is free needs more of a larger card."""
+
+    def holds(size: int) -> bool:
+        card = replace(gpu, vram_bytes=size * GIB)
+        free = free_bytes(replace(scenario, gpu=card), knowledge)
+        return free is not None and free >= 0
+
+    if not smaller or not holds(smaller[-1]):
+        return smaller.stop * GIB
+    return smaller[bisect_left(smaller, 1, key=holds)] * GIB
 
 
 def _needed(memory: Memory, card: Card) -> int:

@@ -56,7 +56,12 @@ def test_all_unknown_names_are_reported_at_once(capsys: Capture) -> None:
 
 
 def test_precision_the_framework_cannot_run(capsys: Capture) -> None:
-    refused(advise(capsys, "--framework", "vLLM", precision="Q4_K_M"), "vLLM", "Q4_K_M", "runs:")
+    refused(
+        advise(capsys, "--framework", "vLLM", precision="Q4_K_M"),
+        "vLLM",
+        "Q4_K_M",
+        "give --precision",
+    )
 
 
 def test_architecture_nothing_runs_in_this_format(capsys: Capture) -> None:

@@ -190,7 +190,8 @@ def test_a_log_without_a_card_is_of_ones_own(capsys: Capture, home: Home, tmp_pa
     assert flagged["settings"]["gpu"] == "RTX 4090"
     tensors = "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of"
     log.write_text(f"{tensors} 79.10 GiB of which 1.00 GiB is free.\n", encoding="utf-8")
-    assert "the card: add --gpu NAME" in run(capsys, *asked).err
+    told = json.loads(done(run(capsys, *asked)).out)
+    assert told["settings"]["gpu"] == "A100 SXM4 80 GB"
 
 
 def test_everything_wrong_is_said_at_once(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import pytest
 
 import advisor
+from advisor.reading.model_names import read_model
+from advisor.remedies import model
+from advisor.scenario.settings import Request
+from tests.remedies import asking
 
 
 @pytest.mark.parametrize(
@@ -34,11 +38,12 @@ def test_the_size_that_is_proposed_is_the_one_that_is_sized_when_it_is_asked_for
 
 def test_another_model_is_offered_in_the_format_that_its_publisher_released() -> None:
     """DeepSeek-V4-Flash is published in FP4+FP8; eight bits of it hold no more."""
-    asked: dict[str, object] = {"gpu": "4x RTX PRO 6000 Blackwell", "context": 16_384}
-    rows = advisor.advise(model="kimi-k2-instruct", precision="FP8", **asked).rows()
-    row = next(r for r in rows if str(r["change"]).find("DeepSeek-V4-Flash") > 0)
-    assert isinstance(row["change"], dict)
-    assert row["change"]["precision"] == "FP4+FP8"
-    assert "vllm serve deepseek-ai/DeepSeek-V4-Flash " in str(row["command"])
-    itself = advisor.advise(model="deepseek-v4-flash", framework="vLLM", **asked)
+    cards, context = "4x RTX PRO 6000 Blackwell", 16_384
+    asked = Request(gpu=cards, model="kimi-k2-instruct", precision="FP8", context=context)
+    base = asking.advisor().estimate(asked)
+    flash = read_model(base.knowledge, "deepseek-v4-flash").model
+    option = model._in_best_format(base, flash, model.REMEDY)
+    assert option
+    assert option.change["precision"] == "FP4+FP8"
+    itself = advisor.advise(model=flash.name, framework="vLLM", gpu=cards, context=context)
     assert "vllm serve deepseek-ai/DeepSeek-V4-Flash " in itself.written()

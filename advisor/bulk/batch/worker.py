@@ -330,7 +330,7 @@ def connected(address: str) -> Cluster:
     except ImportError:
         hint = with_extra("dask")
         raise RequestError("a cluster needs Dask distributed", hint=hint) from None
-    for name in ("distributed", "distributed.client"):
+    for name in ("distributed", "distributed.client", "tornado.application"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # told here, once and in words
     try:
         client = Client(address, timeout=_CONNECT_S, set_as_default=False)
