@@ -115,7 +115,7 @@ def test_what_people_expect_is_named_with_its_rule(
     found = barred(advised(model="llama-3-8b", **given), **change)
     assert [item.rule for item in found] == [rule], found
     assert words in found[0].reason
-    assert found[0].because
+    assert found[0].why()
 
 
 def test_the_distance_stands_beside_the_condition() -> None:
@@ -123,7 +123,7 @@ def test_the_distance_stands_beside_the_condition() -> None:
         advised(gpu="RTX 3090", model="llama-3-8b", precision="FP16"),
         precision="FP8", framework="vLLM",
     )[0]  # fmt: skip
-    failing = [b for b in item.because if b.distance]
+    failing = [b for b in item.why() if b.distance]
     assert [(b.fact, b.shown, b.test, b.distance) for b in failing] == [
         ("gpu.compute_capability", "8.6", "below 8.9", "0.3")
     ]

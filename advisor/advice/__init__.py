@@ -26,7 +26,7 @@ from advisor.advice.preparation import (
     request_warnings,
     speed_when_full,
 )
-from advisor.advice.ranking import Ranking, Scored, because, confidence_of, filled, rank, veto_text
+from advisor.advice.ranking import Held, Ranking, Scored, because, confidence_of, filled, rank
 from advisor.calibration import with_measurements
 from advisor.errors import RuleFileError, UserError, raise_problems
 from advisor.estimator.speed import missing_inputs
@@ -229,11 +229,8 @@ class Advisor(Struct, frozen=True):
             for key in fired_for.get(rule.id, ()) if rule.veto else ():
                 if key:
                     vetoes.setdefault(key, rule)
-        written: dict[int, Because] = {}
         barred = tuple(
-            self._not_recommended(
-                vetoes[key], expected[key], advice.facts, expected[key].facts, written
-            )
+            self._not_recommended(vetoes[key], expected[key], advice.facts, expected[key].facts)
             for key in expected
             if key in vetoes
         )
@@ -262,11 +259,9 @@ class Advisor(Struct, frozen=True):
         option: Option | Expected,
         facts: Mapping[str, FactValue],
         values: Mapping[str, FactValue],
-        written: dict[int, Because],
     ) -> BarredOption:
-        conditions = because(rule, facts, values, self.vocabulary, distances=True, written=written)
-        said = veto_text(rule, conditions, facts, values, self.vocabulary)
-        return BarredOption(option, rule.id, said, conditions)
+        held = Held(rule, facts, values, self.vocabulary)
+        return BarredOption(option, rule.id, held.veto_text(), held)
 
     def provenance(self) -> Provenance:
         """Name the version, rules, knowledge and engine behind an answer."""
@@ -339,9 +334,8 @@ class Advisor(Struct, frozen=True):
         return tuple(sorted(notes, key=lambda n: -n.score))
 
     def _barred(self, run: _Run) -> tuple[BarredOption, ...]:
-        written: dict[int, Because] = {}
         return tuple(
-            self._not_recommended(rule, run.options[key], run.facts, run.values[key], written)
+            self._not_recommended(rule, run.options[key], run.facts, run.values[key])
             for rule, key in run.ranking.vetoed
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal, cast
 
 from msgspec import Struct
@@ -69,7 +69,8 @@ class BarredOption(Struct, frozen=True):
     option: Option | Expected
     rule: str
     reason: str
-    because: tuple[Because, ...]
+    why: Callable[[], tuple[Because, ...]]
+    """Lists the conditions that held, where they are shown: thousands of rules bar thousands."""
 
 
 class Conclusions(Struct, frozen=True):

@@ -77,7 +77,9 @@ _RUNS = ("fits", "tight")
 _T = TypeVar("_T", bound=Struct)
 
 
-def numbers_of(found: Conclusions, picture: MemoryPicture | None = None) -> Advice:
+def numbers_of(
+    found: Conclusions, picture: MemoryPicture | None = None, *, reasons: bool = True
+) -> Advice:
     """Put what was concluded as the document has it, its sentences empty."""
     speed = speed_doc(found.speed) if _speed_may_be_shown(found) else None
     before = Before(found.memory.required_bytes, speed.decode_tok_s if speed else None)
@@ -98,7 +100,9 @@ def numbers_of(found: Conclusions, picture: MemoryPicture | None = None) -> Advi
             _recommendation(item, before, own.get(item.rule)) for item in found.recommendations
         ],
         notes=[],
-        not_recommended=[_barred(item, own.get(item.rule)) for item in found.not_recommended],
+        not_recommended=[
+            _barred(item, own.get(item.rule), reasons=reasons) for item in found.not_recommended
+        ],
         warnings=[plain(text) for text in found.warnings],
         missing=found.missing,
         facts={name: found.facts[name] for name in QUOTED_FACTS if name in found.facts},
@@ -280,11 +284,17 @@ def _tradeoff(option: Option) -> Tradeoff:
     return Tradeoff(loss, change, option.cost_usd, option.effort)
 
 
-def _barred(item: BarredOption, entry: UserEntry | None) -> NotRecommended:
+def _barred(item: BarredOption, entry: UserEntry | None, *, reasons: bool) -> NotRecommended:
     option = item.option
-    reason = plain(item.reason)
-    about = {"title": "", "action": option.action, "change": option.change}
-    return read_as(NotRecommended, item, yours=entry, reason=reason, **about)
+    return NotRecommended(
+        title="",
+        action=option.action,
+        change=option.change,
+        rule=item.rule,
+        yours=entry,
+        reason=plain(item.reason),
+        because=item.why() if reasons else (),
+    )
 
 
 def options_doc(options: Sequence[Option], barred: frozenset[str] = frozenset()) -> OptionsDoc:

@@ -14,7 +14,7 @@ from advisor.knowledge.vocabulary import ACTION_FACT, FactValue, Vocabulary, sho
 from advisor.remedies import is_uncertain
 from advisor.remedies.option import Base, Option
 from advisor.remedies.search import BETWEEN_KEYS, DOMINATED_BY
-from advisor.rules import ORDERING, Facts, Test, all_hold, of_option, value_of
+from advisor.rules import ORDERING, Facts, Test, all_hold, value_of
 from advisor.rules.engine.base import Firing, OptionFacts
 from advisor.rules.language.model import PerTerm, Rule, RuleSet, Score, what_held
 from advisor.scenario.figures import certainty_of, partly_guessed
@@ -232,7 +232,7 @@ def _without_superseded(
 
 
 _PLACEHOLDER = re.compile(r"\{([a-z_.]+)\}")
-SHORT = "short"
+_SHORT = "{short}"
 """In a veto's text: how far the first number lies beyond its limit."""
 
 
@@ -243,7 +243,6 @@ def because(
     vocabulary: Vocabulary,
     *,
     distances: bool = False,
-    written: dict[int, Because] | None = None,
 ) -> tuple[Because, ...]:
     """List the conditions of the branch that held, in the order of the rule.
 
@@ -253,20 +252,12 @@ def because(
         option: Facts of the what-if, where the rule is about one.
         vocabulary: The facts' units.
         distances: Whether to say how far each number lies beyond its limit, as vetoes do.
-        written: Conditions on the scenario that were listed before for these facts, by the identity
-            of their test: with 5,000 rules they are most of what is written.
     """
-    known = {} if written is None else written
     found = []
     for test, actual in what_held(rule, facts, option):
-        item = known.get(id(test))
-        if item is None:
-            away = _distance(test, actual, facts, option or {}, vocabulary) if distances else ""
-            shown = shown_in(vocabulary.fact(test.fact).unit, actual)
-            item = Because(test.fact, actual, test.text or test.verb, shown, away)
-            if not (of_option(test.fact) or of_option(test.other or "")):
-                known[id(test)] = item
-        found.append(item)
+        away = _distance(test, actual, facts, option or {}, vocabulary) if distances else ""
+        shown = shown_in(vocabulary.fact(test.fact).unit, actual)
+        found.append(Because(test.fact, actual, test.text or test.verb, shown, away))
     return tuple(found)
 
 
@@ -286,17 +277,27 @@ def _distance(
     return show(vocabulary.fact(test.fact), round(abs(float(actual) - float(limit)), 6))
 
 
-def veto_text(
-    rule: Rule,
-    conditions: Sequence[Because],
-    facts: Mapping[str, FactValue],
-    option: Mapping[str, FactValue],
-    vocabulary: Vocabulary,
-) -> str:
-    """Fill a veto's text: ``{fact.name}`` is its value, ``{short}`` the first distance."""
-    short = next((item.distance for item in conditions if item.distance), "")
-    text = (rule.veto or "").replace(f"{{{SHORT}}}", short)
-    return filled(text, {**facts, **option}, vocabulary) if "{" in text else text
+class Held(Struct, frozen=True):
+    """A veto that fired for a what-if; called, it lists why, each number with its distance."""
+
+    rule: Rule
+    facts: Mapping[str, FactValue]
+    option: Mapping[str, FactValue]
+    vocabulary: Vocabulary
+
+    def __call__(self) -> tuple[Because, ...]:
+        """List the conditions that held."""
+        return because(self.rule, self.facts, self.option, self.vocabulary, distances=True)
+
+    def veto_text(self) -> str:
+        """Fill the text: ``{fact.name}`` is its value, ``{short}`` the first distance."""
+        text = self.rule.veto or ""
+        if "{" not in text:
+            return text
+        if _SHORT in text:
+            short = next((item.distance for item in self() if item.distance), "")
+            text = text.replace(_SHORT, short)
+        return filled(text, {**self.facts, **self.option}, self.vocabulary)
 
 
 def filled(text: str, facts: Mapping[str, FactValue], vocabulary: Vocabulary) -> str:

@@ -33,6 +33,7 @@ def main() -> None:
         finally:
             _flush()
             _warn()
+            gc.freeze()  # the end would look through all that is kept, a fifth of a large answer
     except UserError as error:
         sys.exit(_told(error, WRONG_INPUT, debug=debug))
     except BrokenPipeError:

@@ -60,7 +60,10 @@ def write_report(
     if chosen.complete or length == "full" or why:
         advice = advisor.with_expected(advice)
     picture = memory_picture(advice.scenario, advisor.knowledge) if memory else None
-    doc = named(document(advice, templates=templates, picture=picture, options=options))
+    reasons = chosen.complete or strict
+    doc = named(
+        document(advice, templates=templates, picture=picture, options=options, reasons=reasons)
+    )
     if strict:
         _hold(doc, length, templates)
     terminal = output is None and sys.stdout.isatty()
@@ -185,7 +188,7 @@ def _off(advice: Conclusions) -> Iterator[str]:
 def _barred(advice: Conclusions) -> Iterator[str]:
     for item in advice.not_recommended:
         yield f"  {item.option.key}: {item.rule}: {item.reason}"
-        for why in item.because:
+        for why in item.why():
             beyond = f", {why.distance} short" if why.distance and "below" in why.test else ""
             beyond = beyond or (f", {why.distance} beyond" if why.distance else "")
             yield f"      because {why.fact} is {why.shown} ({why.test}{beyond})"

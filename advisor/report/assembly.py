@@ -73,6 +73,7 @@ def document(
     templates: Stack = None,
     picture: MemoryPicture | None = None,
     options: bool = False,
+    reasons: bool = True,
 ) -> Advice:
     """Turn what was concluded into the result document that every view reads.
 
@@ -81,11 +82,12 @@ def document(
         templates: A folder whose templates stand in front of the built-in ones.
         picture: How memory grows, where it is to be shown.
         options: Whether to list the what-ifs that fit.
+        reasons: Whether to list the conditions behind what is barred, which no page shows.
 
     Raises:
         TemplateError: A template is missing, broken or names an unknown placeholder.
     """
-    doc = document_and_views(found, templates=templates, picture=picture)[0]
+    doc = document_and_views(found, templates=templates, picture=picture, reasons=reasons)[0]
     if options:
         barred = frozenset(item.option.key for item in found.not_recommended)
         doc.options = options_doc(found.options, barred)
@@ -93,11 +95,15 @@ def document(
 
 
 def document_and_views(
-    found: Conclusions, *, templates: Stack = None, picture: MemoryPicture | None = None
+    found: Conclusions,
+    *,
+    templates: Stack = None,
+    picture: MemoryPicture | None = None,
+    reasons: bool = True,
 ) -> tuple[Advice, Views]:
     """Give the document with its placeholders, for whoever writes its report as well."""
     with spoken(templates):
-        doc = numbers_of(found, picture)
+        doc = numbers_of(found, picture, reasons=reasons)
         if templates:
             users = (*doc.provenance.yours, *_user_templates(found, templates))
             doc.provenance = replace(doc.provenance, yours=users)

@@ -330,7 +330,7 @@ def advice(
         recommendations=recommend(*options),
         notes=tuple(FiredNote(name, f"{name}.md.j2", 1.0, ()) for name in notes),
         not_recommended=(
-            BarredOption(barred, "no-tiny-bits", "Quality falls too far at this few bits.", ()),
+            BarredOption(barred, "no-tiny-bits", "Quality falls too far at this few bits.", tuple),
         ),
         superseded=(),
         fired=(),
