@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.memo import Kept, by_identity_up_to
+from advisor.memo import Kept, by_identity_up_to, forget, table
 
 
 def test_a_full_table_lets_go_of_what_was_not_asked_for_lately() -> None:
@@ -46,3 +46,22 @@ def test_equal_things_are_not_the_same_thing() -> None:
     one, two = [1], [1]
     assert first(one) is one
     assert first(two) is two
+
+
+def test_nothing_that_is_kept_outlives_being_forgotten() -> None:
+    made: list[list[int]] = []
+
+    @by_identity_up_to(4)
+    def counted(thing: list[int]) -> int:
+        made.append(thing)
+        return len(thing)
+
+    thing, plain, kept = [1, 2], table(), Kept[str, int](10)
+    for _ in range(2):
+        assert counted(thing) == 2
+        plain["a"] = 1
+        kept.put("a", 1)
+        forget()
+        assert not plain
+        assert len(kept) == 0
+    assert made == [thing, thing]

@@ -269,3 +269,31 @@ def test_processes_that_keep_dying_end_the_run(
     if code:
         assert "worker processes died 4 times without finishing a shard" in outcome.err
         assert "--resume" in outcome.err
+
+
+class Stumbling(Executor):
+    """A process of it dies at every second shard that it is given."""
+
+    given = 0
+
+    def submit(  # type: ignore[override]
+        self, fn: Callable[..., object], /, *args: object, **_: object
+    ) -> Future[object]:
+        future: Future[object] = Future()
+        Stumbling.given += 1
+        if Stumbling.given % 2:
+            future.set_exception(BrokenExecutor("gone"))
+        else:
+            future.set_result(fn(*args))
+        return future
+
+
+def test_deaths_between_which_shards_are_finished_end_nothing(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Stumbling, "given", 0)
+    monkeypatch.setattr(Local, "open", lambda _: Stumbling())
+    plan = write(tmp_path, TINY.replace("shard_size: 3", "shard_size: 1"))
+    outcome = batch(capsys, plan, tmp_path / "out")
+    assert Stumbling.given >= 2 * 5
+    assert outcome.code == 0, outcome.err

@@ -62,6 +62,14 @@ def test_one_of_those_beside_it_is_of_another_framework() -> None:
     assert first.alternatives == ("quantize b", "quantize c", "quantize f")
 
 
+def test_one_of_another_framework_that_stands_there_already_stands_there_once() -> None:
+    rules = [recommends("r", 1)]
+    options = [option(f"quantize {name}", framework="llama.cpp") for name in "acde"]
+    options.append(option("quantize b", framework="vLLM"))
+    (first,) = ranked(rules, [("r", of.key) for of in options], options).recommended
+    assert first.alternatives == ("quantize b", "quantize c", "quantize d")
+
+
 def test_one_change_is_said_once_by_the_action_that_scores_best() -> None:
     rules = [recommends("a", 2), recommends("b", 1)]
     options = [option("quantize precision=X"), option("framework precision=X")]
