@@ -125,9 +125,10 @@ def is_size_word(word: str) -> bool:
 def model_words(text: str) -> tuple[str, ...]:
     """Cut a model's name into tokens: ``Llama3.1:8B-Instruct`` -> llama 3.1 8b instruct.
 
-    Publishers write a version 1.5 as ``1_5`` too.
+    Publishers write a version 1.5 as ``1_5`` too, and people ``r+`` for R Plus.
     """
-    return tuple(_MODEL_WORD.findall(_POINT.sub(".", text.casefold())))
+    folded = text.casefold().replace("+", " plus ") if "+" in text else text.casefold()
+    return tuple(_MODEL_WORD.findall(_POINT.sub(".", folded)))
 
 
 def model_key(text: str) -> str:

@@ -24,16 +24,24 @@ _Found = tuple[tuple[Format, ...], str, bool]
 PLAIN: Final = frozenset({"", "BF16", "FP16", "F32"})
 """What a name says of weights that are not packed."""
 GGUF_TYPE: Final = re.compile(
-    r"(?<![a-z0-9])(?P<made>ud[-_ ]?)?(?P<type>(?:iq|tq|q)[1-8]"
-    r"(?:[-_ ]?(?:k|[01](?!\d)|nl|xxs|xs|s|m)(?:[-_ ]?(?:xxl|xl|l|m|s|xs|xxs))?)?)(?![a-z0-9])"
+    r"(?<![a-z0-9])(?P<made>(?:ud|smol)[-_ ]?)?(?P<type>(?:iq|tq|q)[1-8]"
+    r"(?:[-_ ]?(?:k[lst]?s?|[01](?!\d)|nl|xxs|xs|s|m)(?:[-_ ]?(?:xxl|xl|l|m|s|xs|xxs))?)?)"
+    r"(?![a-z0-9])"
 )
-"""A type of llama-quantize, behind ``UD-`` where Unsloth mixed it layer by layer."""
+"""A type of llama-quantize, behind ``UD-`` or ``smol-`` where it was mixed layer by layer."""
+_OF_TENSORS: Final = re.compile(
+    r"(?<![a-z0-9])(?:w\d|[a-z]{2,})i?q[1-8](?:_?[0-9kmsx]+)?(?![a-z0-9])"
+)
+"""Types of single kinds of tensors behind that of a mix: ``AProjQ8``, ``w2Q2K``."""
 BITS_PER_WEIGHT: Final = re.compile(
-    r"(?<![a-z0-9.])(?:(?P<maker>exl[23])[-_ ]*)?(?:sc[-_ ])?(?P<bits>\d(?:\.\d{1,3})?)[-_ ]?bpw"
-    r"(?:[-_ ]*h(?:ead)?\d)?(?:[-_ ]*(?P<after>exl[23]))?(?![a-z0-9])"
+    r"(?<![a-z0-9.])(?:(?P<maker>exl[23]|gguf)[-_ ]*)?(?:sc[-_ ])?(?P<bits>\d(?:\.\d{1,3})?)[-_ ]?"
+    r"(?:bpw|bits?[-_ /]?(?:per[-_ ])?weight)(?:[-_ ]*(?:h|hb|head|ng)\d)*"
+    r"(?:[-_ ]*(?P<after>exl[23]))?(?![a-z0-9])"
 )
-"""Behind the bits may stand those of the output layer: ``4.0bpw_H6``."""
+"""Behind the bits may stand those of other tensors: ``4.0bpw_H6``, ``3.05bpw_h5_ng5``."""
 _LEAST_BITS, _MOST_BITS = 1.0, 8.5
+_FAMILIES: Final = {"gguf": ("gguf-k", "gguf-i")}
+"""The families that makers of GGUF files choose from where they tell only the bits."""
 _BITS_UNSAID: Final = frozenset({"exl2", "exl3"})
 """Formats of any number of bits, which are published in several."""
 _USUAL_BITS: Final = 4.0
@@ -83,10 +91,15 @@ def _by_bits(knowledge: Knowledge, maker: str, bits: float) -> _Found | None:
         return None
     nearest: dict[str, Format] = {}
     for one in knowledge.formats.values():
-        if one.family.startswith(maker) and one.bits_per_weight and one.bits_per_weight >= bits:
-            best = nearest.get(one.family)
+        if (
+            one.family.startswith(_FAMILIES.get(maker, maker))
+            and one.bits_per_weight
+            and one.bits_per_weight >= bits
+        ):
+            kept = maker if maker == "gguf" else one.family
+            best = nearest.get(kept)
             if best is None or one.bits_per_weight < (best.bits_per_weight or 0):
-                nearest[one.family] = one
+                nearest[kept] = one
     if not nearest:
         return None
     exact = all(one.bits_per_weight == bits for one in nearest.values())
@@ -116,7 +129,7 @@ class FormatSaid(Struct, frozen=True):
 
 
 _WORDS: Final[Sequence[tuple[str, str]]] = (
-    (r"nvfp4a?(16)?", "NVFP4"),
+    (r"nvfp4a?(16)?|fp4", "NVFP4"),
     (r"mxfp4([-_ ]?moe)?", "MXFP4"),
     (r"(w4a16|int4)[-_ ]?(auto[-_ ]?round|gptq)", "GPTQ 4-bit"),
     (r"auto[-_ ]?round([-_ ]?(w4a16|int4|4[-_ ]?bits?))?", "GPTQ 4-bit"),
@@ -159,7 +172,8 @@ def said_in(name: str, *, mlx: bool = False) -> FormatSaid:
         rest = re.sub(r"(?<![a-z0-9])exl[23](?![a-z0-9])", " ", _without(folded, found))
         return FormatSaid(f"{maker} {found['bits']}bpw".strip(), rest)
     if found := GGUF_TYPE.search(folded):
-        return FormatSaid(found[0].replace(" ", "_"), _without(folded, found))
+        rest = _OF_TENSORS.sub(" ", _without(folded, found))
+        return FormatSaid(found[0].replace(" ", "_"), rest)
     for pattern, meant in _PATTERNS:
         if found := pattern.search(folded):
             number = next((group for group in found.groups() if group and group.isdigit()), "")
@@ -169,7 +183,7 @@ def said_in(name: str, *, mlx: bool = False) -> FormatSaid:
 
 
 def _maker(folded: str) -> str:
-    return next((word for word in _parts(folded) if word in {"exl2", "exl3"}), "")
+    return next((word for word in _parts(folded) if word in {"exl2", "exl3", "gguf"}), "")
 
 
 def _parts(text: str) -> list[str]:

@@ -29,6 +29,10 @@ _GGML: Final = re.compile(r"\.ggml(?:v\d)?(?![a-z0-9])", re.IGNORECASE)
 """What files from before GGUF say of their kind: ``llama-2-13b.ggmlv3.q4_0.bin``."""
 _SHARD: Final = re.compile(r"-\d{5}-of-\d{5}$")
 _LONGEST: Final = 300
+_CACHED: Final = re.compile(
+    r"(?:(?P<publisher>[^_]+)_)?(?P<name>.+-gguf)_(?P<file>.+)", re.IGNORECASE
+)
+"""A file as llama.cpp keeps what it loaded: ``unsloth_Qwen3-8B-GGUF_Qwen3-8B-Q4_0``."""
 _APART: Final = re.compile(r"(?<=\d)\s+(?=[bB]\b)")
 """What stands between a size and its unit: ``32 B``."""
 
@@ -79,8 +83,14 @@ def parts_of(text: str) -> NameParts:
     name, _, tag = bare.partition(":")
     ending = _ENDING.search(bare)
     if ending:
-        return NameParts(_stem(bare.replace(":", " ")), ending=ending[1].casefold())
+        return _of_file(_stem(bare.replace(":", " ")), ending[1].casefold())
     return NameParts(name.strip(), tag=tag.strip())
+
+
+def _of_file(stem: str, ending: str) -> NameParts:
+    if kept := _CACHED.fullmatch(stem):
+        return NameParts(kept["name"], kept["publisher"] or "", file=kept["file"], ending=ending)
+    return NameParts(stem, ending=ending)
 
 
 def _on_hub(text: str) -> NameParts:

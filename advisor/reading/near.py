@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
 from advisor.errors import RequestError
-from advisor.knowledge.catalogue import sizes_of
-from advisor.knowledge.index import gpu_core, index_of, is_size_word, makers_named
+from advisor.knowledge.catalogue import MAKERS, sizes_of
+from advisor.knowledge.index import gpu_core, gpu_words, index_of, is_size_word, makers_named
+from advisor.knowledge.merit_scale import card_names
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import by_identity
 from advisor.reading.known import listed
@@ -124,3 +125,35 @@ def counts_in(text: str) -> Iterator[tuple[int, str]]:
 def split_at_words(text: str) -> Sequence[str]:
     """Cut a list of cards that has commas or words where the plus should be."""
     return [piece for piece in _BETWEEN.split(text) if piece]
+
+
+_LETTERS = re.compile(r"[a-z]{5,}")
+_CLOSE = 0.8
+
+
+def makers_put_right(knowledge: Knowledge, text: str) -> Iterator[tuple[str, str]]:
+    """Give a card's name with slips in the names of makers and machines put right, and a remark.
+
+    No word that a card's name may have is touched.
+    """
+    known, right = _words_of_makers(knowledge), dict[str, str]()
+    for word in _LETTERS.findall(text.casefold()):
+        close = (
+            get_close_matches(word, known["made"], 1, _CLOSE) if word not in known["any"] else ()
+        )
+        right |= dict.fromkeys([word] if close else [], "".join(close))
+    if right:
+        put = _LETTERS.sub(lambda found: right.get(found[0], found[0]), text.casefold())
+        yield put, "".join(f", with {new} for {typed}" for typed, new in right.items())
+
+
+@by_identity
+def _words_of_makers(knowledge: Knowledge) -> Mapping[str, frozenset[str]]:
+    """Give every word of a card's name, and those that name makers, brands and machines."""
+    said, spelled = card_names(knowledge), index_of(knowledge)["gpus"]
+    cards = {word for _, words, _ in spelled for word in words.split()}
+    noise = {word for phrase in said.words for word in gpu_words(phrase)}
+    products = {w for m in said.machines for name in (m.name, *m.aliases) for w in gpu_words(name)}
+    brands = {word for maker in MAKERS.values() for word in maker.words}
+    made = frozenset(word for word in products | brands if _LETTERS.fullmatch(word))
+    return {"any": frozenset(cards | noise) | made, "made": made}

@@ -7,13 +7,14 @@ name here is known by its word alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final
 
 from advisor.files import data_dir
 from advisor.models.shape import UNKNOWN
 from advisor.reading.format_patterns import GGUF_TYPE, PLAIN, FormatSaid, said_in
+from advisor.reading.name_parts import words
 from advisor.reading.public_list import PublicModel, bare_key, beginning, exact
 
 GGUF_DEFAULT: Final = "Q4_K_M"
@@ -173,3 +174,44 @@ def _packs(word: str) -> bool:
     said = said_in(word)
     named = said.precision not in PLAIN and not said.rest.strip()
     return named or _UNNAMED.fullmatch(word) is not None
+
+
+_RELEASE: Final = re.compile(r"a\d+(?:\.\d+)?b|\d{4}|\d+k|\d+e|v\d(?:[.-]\d)?|[bf]?f16|bf16")
+"""Words behind a name that tell a release of it: active size, date, context, experts, version."""
+_SIZED: Final = re.compile(r"\d+(?:\.\d+)?[bm]")
+_LEAST_TAKEN: Final = 100
+"""Downloads below which nobody means a repository that is not named in full."""
+
+
+def abridged(name: str, *, of_family: bool) -> Sequence[PublicModel]:
+    """Find the repositories that a name means which leaves off maker and marks of the release.
+
+    Args:
+        name: Less its format.
+        of_family: Whether it begins with a family of models, so that a maker may be left off.
+
+    Returns:
+        Copies of one model, the most downloaded first, what is not packed before the rest; nothing
+        where none begins so, or what does are several models.
+    """
+    stems = dict.fromkeys((bare_key(name), bare_key(name).replace(".", "-")))
+    makers = ("", *(f"{maker}-" for maker in words().makers if of_family))
+    begun = (one for stem in stems for maker in makers for one in _begun(f"{maker}{stem}"))
+    found = sorted(begun, key=lambda one: (is_packed(one), -(one.hf_downloads or 0)))
+    wide = {(one.num_hidden_layers, one.hidden_size, one.vocab_size) for one in found}
+    return found if len(wide) == 1 else ()
+
+
+def _begun(stem: str) -> Iterator[PublicModel]:
+    for one in beginning(stem):
+        rest = bare_key(unpacked_name(one.name)).removeprefix(stem)
+        marks = [word for word in rest.split("-") if word]
+        known = (one.hf_downloads or 0) >= _LEAST_TAKEN and one.num_hidden_layers
+        if known and rest[:1] in {"", "-"} and all(map(_marks_release, marks)):
+            yield one
+
+
+def _marks_release(word: str) -> bool:
+    known = words()
+    plain = word in known.tunings or word in known.filler
+    return plain or bool(_RELEASE.fullmatch(word) or _SIZED.fullmatch(word))

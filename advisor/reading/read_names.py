@@ -16,7 +16,15 @@ from advisor.models import model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.reading.format_patterns import FormatSaid, Tag, default_tag, said_in, tag_named
 from advisor.reading.known import ModelRead, as_tuned, known_model, listed, read_format, tuning_of
-from advisor.reading.name_match import Match, listed_whole, loosely, match, of_its_own, releases
+from advisor.reading.name_match import (
+    Match,
+    listed_whole,
+    loosely,
+    match,
+    names_family,
+    of_its_own,
+    releases,
+)
 from advisor.reading.name_parts import (
     SIZE,
     NameParts,
@@ -25,6 +33,9 @@ from advisor.reading.name_parts import (
     publisher_words,
     words,
 )
+from advisor.reading.public_list import exact
+from advisor.reading.public_sizing import model_of
+from advisor.reading.published import abridged, is_packed, unpacked_name
 
 _GGUF_DEFAULT: Final = "Q4_K_M"
 """What llama.cpp takes from a GGUF repository where no file is named (common/arg.cpp)."""
@@ -37,8 +48,9 @@ def read_by_words(knowledge: Knowledge, text: str) -> ModelRead:
     Raises:
         UserError: Nothing has this name, several do, or it cannot be sized.
     """
-    parts = _of_publisher(knowledge, parts_of(text))
-    said = _format_of(parts)
+    parts = parts_of(text)
+    bare = _less_publisher(knowledge, parts)
+    parts, said = (parts if parts.publisher else bare), _format_of(bare)
     whole = listed_whole(knowledge, parts)
     if whole is not None:
         return _read(knowledge, text, parts, said, Match(whole), listed=True)
@@ -55,8 +67,8 @@ def read_by_words(knowledge: Knowledge, text: str) -> ModelRead:
         return (
             read if parts.publisher or own.tuned else _or_newer(knowledge, text, parts, said, read)
         )
-    bare = replace(parts, name=said.rest.strip(" -_.")) if said.precision else parts
-    tag = default_tag(bare) if parts.may_be_ollama and not parts.tag else None
+    plain = replace(parts, name=said.rest.strip(" -_.")) if said.precision else parts
+    tag = default_tag(plain) if parts.may_be_ollama and not parts.tag else None
     if tag is not None:
         return _tagged(knowledge, text, said, tag)
     try:
@@ -65,9 +77,56 @@ def read_by_words(knowledge: Knowledge, text: str) -> ModelRead:
         newest, kinds = releases(knowledge, said)
         if SIZE.fullmatch(said.rest.strip().casefold()):
             raise _only_a_size(text, said.rest.strip()) from None
+        if not parts.publisher and (one := _abridged(knowledge, text, said)):
+            return one
         if parts.publisher or not newest:
             raise
         return _newest(knowledge, text, said, (*newest, *kinds))
+
+
+def _abridged(knowledge: Knowledge, text: str, said: FormatSaid) -> ModelRead | None:
+    """Take what a name of the list begins with where all that begins so is one model.
+
+    Raises:
+        UserError: The model cannot be sized.
+    """
+    name = said.rest.strip(" -_.")
+    first = name.partition(" ")[0].partition("-")[0]
+    found = abridged(name, of_family=names_family(knowledge, first))
+    if not found or not any(map(str.isdigit, name)):
+        return None
+    wanted = tuning_of(model_words(text), words().tunings) or "instruct"
+    one = max(
+        found, key=lambda m: (_tuning(m.name) == wanted, _tuning(m.name) == "", not is_packed(m))
+    )
+    model = model_of(one, knowledge)
+    line = f"{_quoted(text)} is read as {model.name}"
+    held, remark, mixed = _held(knowledge, said.precision) if said.precision else ("", "", False)
+    if is_packed(one):
+        model = replace(model, name=unpacked_name(one.name), hf_id=None, held_format=None)
+        line = f"{_quoted(text)} is read as {model.name}"
+    if held:
+        model, line = _holding(model, held, own=False), f"{line} in {held}{remark}"
+    return ModelRead(model, held, (f"{line}.",), (), mixed)
+
+
+def _untuned(knowledge: Knowledge, model: Model) -> Model:
+    """Give the base of a model whose name says that it is tuned; of some the repository is open."""
+    name = _TUNED.sub("", model.name)
+    if name == model.name:
+        return model
+    known = known_model(knowledge, name)
+    if known and known.name == name:
+        return known
+    listed = exact(f"{(model.hf_id or '').partition('/')[0]}/{name}")
+    return replace(model, name=name, hf_id=listed and listed.hf_id, companions={})
+
+
+_TUNED: Final = re.compile(r"-(?:instruct|it|chat)(?=-|$)", re.IGNORECASE)
+
+
+def _tuning(name: str) -> str:
+    return tuning_of(model_words(name), words().tunings)
 
 
 def _only_a_size(text: str, size: str) -> RequestError:
@@ -90,10 +149,22 @@ def _or_newer(
     if not newest or read.model.origin != "list":
         return read
     if parts.name != read.model.name:
+        _refuse_far_apart(text, model_from_record(newest[0], knowledge), read.model)
         return _newest(knowledge, text, said, (*newest, *kinds), read.model.name)
     others = [one.name for one in newest]
     line = f"Newer of that family and size: {listed(others, _MOST_SAID)}."
     return replace(read, said=(*read.said, line), others=tuple(others))
+
+
+_FAR_APART: Final = 0.05
+"""From this share of the parameters on, the first of a family is no older release of the newest."""
+
+
+def _refuse_far_apart(text: str, newest: Model, first: Model) -> None:
+    if abs(newest.parameters - first.parameters) > _FAR_APART * first.parameters:
+        raise RequestError(
+            f"{_quoted(text)} may mean {first.name} or {newest.name}", hint="Write one of these."
+        )
 
 
 def _newest(
@@ -115,12 +186,11 @@ def _newest(
     return ModelRead(model, held, (f"{line}.{also}",), tuple(others), mixed)
 
 
-def _of_publisher(knowledge: Knowledge, parts: NameParts) -> NameParts:
+def _less_publisher(knowledge: Knowledge, parts: NameParts) -> NameParts:
     """Part ``ByteDance-Seed_Seed-OSS-36B``, as packers write it, where the publisher is known."""
     publisher, _, name = parts.name.partition("_")
-    if parts.publisher or not name or publisher.casefold() not in _publishers(knowledge)["of"]:
-        return parts
-    return replace(parts, name=name)
+    named = name and publisher.casefold() in _publishers(knowledge)["of"]
+    return replace(parts, name=name) if named else parts
 
 
 @by_identity
@@ -218,6 +288,8 @@ def _tagged(knowledge: Knowledge, text: str, said: FormatSaid, tag: Tag) -> Mode
     """
     model = known_model(knowledge, tag.model)
     inner = ModelRead(model) if model else read_by_words(knowledge, tag.model)
+    if _tuning(text) == "base":
+        inner = ModelRead(_untuned(knowledge, inner.model))
     held, remark, _ = _held(knowledge, said.precision or tag.precision)
     line = f"{_quoted(text)} is read as {inner.model.name}, Ollama's {tag.name}, in {held}{remark}."
     return ModelRead(_holding(inner.model, held, own=True), held if said.precision else "", (line,))

@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import chain
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,7 +29,7 @@ from advisor.knowledge.merit_scale import Machine, card_names
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import by_identity
 from advisor.reading.known import Reading, no_such_size
-from advisor.reading.near import several_cards, sizes_wanted
+from advisor.reading.near import makers_put_right, several_cards, sizes_wanted
 from advisor.units import GIB
 
 _LONGEST = 200
@@ -41,7 +42,7 @@ _MEGABYTES = re.compile(r"(?<![a-z0-9.])(\d{4,6})[ -]?(?:mib|mio|mb|mo)(?![a-z0-
 _APART = (
     (re.compile(r"\bnotebook\b"), "laptop"),
     (re.compile(r"\b\d\d(?:\.\d)?[ -]?(?:inch(?:es)?\b|\"|\u2033)"), " "),
-    (re.compile(r"\b((?:rtx |gtx )?\d{4}(?: ?ti)?) ?(?:laptop|mobile|m)\b"), r"\1 mobile"),
+    (re.compile(r"\b((?:rtx |gtx )?\d{4}(?: ?ti)?) ?(?:laptop|mobile|(?<!ti)m)\b"), r"\1 mobile"),
     (re.compile(r"\b(\d{4}) ?d\b"), r"\1 d"),
     (re.compile(r"\b(\d{4}) ?tis\b"), r"\1 ti super"),
 )
@@ -72,7 +73,8 @@ def spoken_card(knowledge: Knowledge, text: str, *, plural: bool = False) -> Rea
         RequestError: It is of an unknown size, or of several meanings none of which is usual.
     """
     refused: RequestError | None = None
-    for spelling, remark in _spellings(text[:_LONGEST], plural=plural):
+    spelled = _spellings(text[:_LONGEST], plural=plural)
+    for spelling, remark in chain(spelled, makers_put_right(knowledge, text[:_LONGEST])):
         try:
             found = _Asked.of(knowledge, spelling).answer(text)
         except RequestError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from advisor.errors import RequestError
@@ -50,10 +51,11 @@ def model_named(text: str, knowledge: Knowledge) -> ModelRead:
 
 
 def _of_file_name(text: str, knowledge: Knowledge) -> ModelRead:
-    try:
-        return read_model(knowledge, text)
-    except RequestError:
-        return _from_files(text)
+    """Read the name of a file, with the repository before it or whatever folder it lies in."""
+    for name in dict.fromkeys((text, text.rpartition("/")[2])):
+        with suppress(RequestError):
+            return read_model(knowledge, name)
+    return _from_files(text)
 
 
 def _is_file_name(text: str) -> bool:

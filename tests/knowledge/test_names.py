@@ -140,7 +140,7 @@ def test_a_size_picks_or_sets_the_memory(
         ("RX 4090", "Did you mean 'GeForce RTX 4090'"),
         ("Radeon 680M", "NAME:SIZE"),
         ("RTX 4090 Ti", "unknown GPU 'RTX 4090 Ti'"),
-        ("RTX 3080 20GB", "known: GeForce RTX 3080 (10 GB)"),
+        ("RTX 3070 20GB", "known: GeForce RTX 3070 (8 GB)"),
         ("NVIDIA", "Write the model too"),
         ("", "unknown GPU"),
         ("Voodoo 5", "unknown GPU 'Voodoo 5'"),

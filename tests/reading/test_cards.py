@@ -150,6 +150,29 @@ def test_what_was_taken_for_what_was_typed_is_said() -> None:
     assert "sold with 32, 64 or 96 GB too" in read("780M").read_as[0]
 
 
+@pytest.mark.parametrize(
+    ("text", "name", "right"),
+    [
+        ("GMKtek Evo-X2", STRIX, "gmktec for gmktek"),
+        ("Nvida RTX 3090", "GeForce RTX 3090", "nvidia for nvida"),
+        ("GeForse RTX 4070", "GeForce RTX 4070", "geforce for geforse"),
+        ("MacBok Pro M3 Max 64GB", "Apple M3 Max (40-core GPU)", "macbook for macbok"),
+    ],
+)
+def test_a_slip_in_the_name_of_a_maker_or_machine_is_put_right_and_told(
+    text: str, name: str, right: str
+) -> None:
+    cards = read(text)
+    assert cards.gpu.name == name
+    assert right in cards.read_as[0]
+
+
+def test_a_slip_in_what_tells_cards_apart_is_never_put_right() -> None:
+    for text in ("RTX Titanic", "RTX 6000 Balckwell", "Intel Ark B580", "RTX 4090 Suber"):
+        with pytest.raises(UserError):
+            read(text)
+
+
 def test_a_list_may_have_words_between_cards() -> None:
     assert [gpu.name for gpu in read("3090 and 3060 12gb").each] == [
         "GeForce RTX 3090",
@@ -179,6 +202,13 @@ def test_a_list_may_have_words_between_cards() -> None:
         ("RTX 4O9O", "GeForce RTX 4090", 24),
         ("H100 PCIe", "H100 PCIe 80 GB", 80),
         ("RTX 4090M", "GeForce RTX 4090 Mobile", 16),
+        ("2080Ti which has 22GB memory", "GeForce RTX 2080 Ti 22 GB", 22),
+        ("RTX 3080 20 GB", "GeForce RTX 3080 20 GB", 20),
+        ("3080 laptop 16gb", "GeForce RTX 3080 Mobile 16 GB", 16),
+        ("NVIDIA Jetson AGX Thor devkit (T5000)", "Jetson T5000", 128),
+        ("AMD Mi308", "Radeon Instinct MI308X", 192),
+        ("W7800 48GB", "Radeon PRO W7800 48 GB", 48),
+        ("NVIDIA GeForce GTX 750 Ti", "GeForce GTX 750 Ti", 2),
     ],
 )
 def test_memory_makers_and_machines_are_read(text: str, name: str, gib: int) -> None:
@@ -190,7 +220,7 @@ def test_memory_makers_and_machines_are_read(text: str, name: str, gib: int) -> 
     "text",
     [
         "RTX 4090 Ti", "RTX 5080 Super", "RX 4090", "H200 PCIe", "V100 SXM5",
-        "M40 16GB", "RTX 3080 20GB", "mac studio", "MacBook Air M4 Max", "EPYC 9654",
+        "M40 16GB", "RTX 3070 20GB", "mac studio", "MacBook Air M4 Max", "EPYC 9654",
         "Mac mini M3", "Mac mini 8GB",
     ],
 )  # fmt: skip

@@ -213,7 +213,7 @@ def test_nothing_of_a_stranger_reaches_the_terminal(capsys: Capture, tmp_path: P
     ("line", "told"),
     [
         ("  Device 0: NVIDIA GeForce RTX 9999, compute capability 8.6", "unknown GPU"),
-        ("print_info: file type = IQ4_K - 4.5 bpw", "unknown weight format"),
+        ("print_info: file type = IQ9_K - 9.5 bpw", "unknown weight format"),
     ],
 )
 def test_a_question_says_why_what_the_log_says_is_not_enough(

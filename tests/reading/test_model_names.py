@@ -65,6 +65,22 @@ def billions(name: str) -> float | None:
         ("deepseek-r1:8b", "DeepSeek-R1-0528-Qwen3-8B", "Q4_K_M"),
         ("qwen3.6-27b-autoround-int4", "Qwen3.6-27B", "GPTQ 4-bit"),
         ("Qwen3-14B-exl3 4.25bpw", "Qwen3-14B", "EXL3 4.25bpw"),
+        ("Qwen3-14B-exl3_3.05bpw_h5_ng5", "Qwen3-14B", "EXL3 3.25bpw"),
+        ("some-org/GLM-5-GGUF-1.594bpw", "GLM-5", "IQ1_M"),
+        ("ubergarm/Kimi-K2-Instruct-GGUF:smol-IQ4_KSS", "Kimi-K2-Instruct", "IQ4_XS"),
+        ("Qwen3-235B-A22B-mix-IQ3_K-00001-of-00003.gguf", "Qwen3-235B-A22B", "IQ3_S"),
+        ("Qwen3-14B-IQ2XXS-w2Q2K-AProjQ8-OutQ8-imatrix.gguf", "Qwen3-14B", "IQ2_XXS"),
+        (
+            "unsloth_Llama-3.1-8B-Instruct-GGUF_Llama-3.1-8B-Instruct-Q4_0.gguf",
+            "Llama-3.1-8B-Instruct",
+            "Q4_0",
+        ),
+        (
+            "bartowski/mistralai_Mistral-Small-3.2-24B-Instruct-2506-GGUF:Q6_K_L",
+            "Mistral-Small-3.2-24B-Instruct-2506",
+            "Q6_K",
+        ),
+        ("nvidia/Llama-3.3-70B-Instruct-FP4", "Llama-3.3-70B-Instruct", "NVFP4"),
         ("some-org/Qwen3-14B-w8a8", "Qwen3-14B", "INT8 W8A8"),
         ("google gemma 3 27b", "gemma-3-27b-it", None),
         ("llama v2 70b", "Llama-2-70b-hf", None),
@@ -84,6 +100,7 @@ def test_a_name_tells_model_and_format(text: str, model: str, held: str | None) 
     [
         "K2 instruct thing",
         "baichuan 7 b zzz",
+        "baichuan 7b",
         "microsoft llama 3 8b",
         "foo qwen3 8b",
         "qwen3-8b-sparkle",
@@ -113,6 +130,37 @@ def test_a_tuning_that_is_asked_for_is_served() -> None:
     ):
         served = read_model(KNOWN, text).model.hf_id or ""
         assert {"instruct", "it"} & set(served.casefold().split("-")), (text, served)
+
+
+def test_a_plus_is_a_word_of_the_name() -> None:
+    for text in ("command r+", "Command-R Plus", "command-r+ 104b"):
+        assert read_model(KNOWN, text).model.name == "c4ai-command-r-plus", text
+
+
+def test_a_tag_of_the_base_is_the_base() -> None:
+    assert read_model(KNOWN, "gemma2:27b-text-q3_K_M").model.name == "gemma-2-27b"
+    assert read_model(KNOWN, "llama3.1:8b-text-q4_0").model.hf_id == "meta-llama/Llama-3.1-8B"
+    assert read_model(KNOWN, "qwen2.5:7b-base").model.hf_id == "Qwen/Qwen2.5-7B"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("exaone 4.5 33b awq", "EXAONE-4.5-33B"),
+        ("falcon h1 34b", "Falcon-H1-34B-Instruct"),
+        ("devstral 2 123b", "Devstral-2-123B-Instruct-2512"),
+        ("minicpm v 4.5", "MiniCPM-V-4_5"),
+        ("nemotron 3.5 lightning 30b", "NVIDIA-Nemotron-3.5-Lightning-30B-A3B-BF16"),
+        ("qwen3 7b", None),
+        ("gemma 5 27b", None),
+    ],
+)
+def test_a_listed_name_may_leave_off_maker_and_marks_of_its_release(
+    text: str, name: str | None
+) -> None:
+    found = read(text)
+    assert (found.model.name if found else None) == name
+    assert not found or any(str(name) in line for line in found.said)
 
 
 def test_the_nearest_name_counts_words_whatever_separates_them() -> None:

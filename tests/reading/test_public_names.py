@@ -101,7 +101,7 @@ def test_no_spelling_of_a_repository_is_another_model() -> None:
         ("CohereLabs/command-a-plus-05-2026-fp8", 218_801_789_168),
         ("facebook/opt-13b", 12_853_473_280),
         ("facebook/bart-large", 406_291_456),
-        ("GLM-4.6V", None),
+        ("GLM-4.6V", 107_710_927_360),
         ("Qwen3.8-27B-NVFP4-DFlash2", None),
         ("mlx-community/Nemotron-3-Ultra-550B-A55B-4bit", 549_308_993_536),
         ("sahilchachra/Leanstral-1.5-119B-A6B-NVFP4", None),
