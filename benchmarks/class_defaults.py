@@ -61,7 +61,8 @@ def _fields(one: type[PretrainedConfig]) -> dict[str, Any]:
             known = field.name not in base or field.name == "tie_word_embeddings"
             if known:
                 found[field.name] = value
-    return found
+    # A field that is another name of a later one has no value of its own.
+    return {name: v for name, v in found.items() if one.attribute_map.get(name) not in found}
 
 
 def _caches(one: type[PretrainedConfig]) -> bool:

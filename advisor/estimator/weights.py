@@ -325,6 +325,7 @@ def _quantised(model: Model, split: ParameterSplit, precision: Format, bits: flo
     usual = kept_in_full({"ignore": keeps}, model.shape) if keeps else ()
     stated = (model.held_wide if own else usual) or (0,) * len(split.layers)
     wide = map(max, split.vectors, map(min, stated, split.layers))
+    head = family in _HEAD_TOO | _EVERYTHING or (own and model.held_head)
     for alike in zip(split.layers, split.experts, wide, strict=True):
         if alike not in known:
             known[alike] = _layer_bytes(*alike, bits=bits, beside=beside)
@@ -332,7 +333,7 @@ def _quantised(model: Model, split: ParameterSplit, precision: Format, bits: flo
     sized = _grouped(
         model,
         embedding=round(split.embedding * (size if family in _EVERYTHING else full)),
-        output=round(split.output * (size if family in _HEAD_TOO | _EVERYTHING else full)),
+        output=round(split.output * (size if head else full)),
         lookup=round(split.lookup * (size if family in _EVERYTHING else tables)),
         other=round(split.other * full),
         layers=layers,

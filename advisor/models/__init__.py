@@ -14,7 +14,17 @@ from advisor.files import compiled
 from advisor.knowledge.reach import check_path
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.memo import by_identity
-from advisor.models.shape import Blocks, Counts, Mla, Moe, Recurrent, Shape, kept_in_full
+from advisor.models.shape import (
+    Blocks,
+    Counts,
+    Mla,
+    Moe,
+    Recurrent,
+    Shape,
+    kept_in_full,
+    mean_bits,
+    packs_head,
+)
 from advisor.models.stored_tensors import PACKED, Model
 from advisor.units import format_quantity
 
@@ -190,7 +200,7 @@ def _stored(path: Path) -> StoredModel | None:
 
         return read_gguf(path)
     if path.suffix == ".safetensors" or path.name.endswith(_INDEX) or _holds_weights(path):
-        from advisor.models.safetensors.header import read_safetensors  # noqa: PLC0415
+        from advisor.models.safetensors import read_safetensors  # noqa: PLC0415
 
         return read_safetensors(path)
     return None
@@ -220,7 +230,7 @@ def _in_format(model: Model, stated: Mapping[str, object]) -> Model:
     """Give the model in the format that its config states."""
     from advisor.models.stated_format import format_of  # noqa: PLC0415
 
-    found = format_of(stated)
+    found = format_of(stated, mean_bits(stated, model.shape))
     notes = (*model.notes, *filter(None, (found.note,)))
     packed = None if found.name else PACKED
     wide = kept_in_full(stated, model.shape)
@@ -232,6 +242,7 @@ def _in_format(model: Model, stated: Mapping[str, object]) -> Model:
         held_format=found.name,
         held_bits=found.bits,
         held_wide=wide,
+        held_head=packs_head(stated),
         native_dtype=packed,
         notes=notes,
     )

@@ -54,6 +54,9 @@ from advisor.suggest import did_you_mean
 
 Role = Literal["decoder", "encoder", "encoder-decoder"]
 SPREAD: Final = 0.35
+_LITTLE: Final = 0.01
+"""Share of a model up to which what is only estimated leaves its size nearly sure."""
+_LITTLE_SPREAD: Final = 0.1
 _HEADS: Final = ("num_attention_heads", "n_head", "n_heads", "num_heads")
 _LATENT: Final = ("kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim")
 _BIASES: Final = ("attention_bias", "qkv_bias", "use_bias", "bias")
@@ -144,13 +147,16 @@ def parts_estimated(outer: Keys, text: Keys) -> int:
     )
 
 
+_OTHER_LAYERS: Final = ("encoder_layers", "num_layers")
+
+
 def _blocks_of(part: Mapping[str, object]) -> int:
     def first(*names: str) -> int:
         found = (part.get(name) for name in names)
         return next((n for n in found if type(n) is int and 0 < n < 10**6), 0)
 
-    hidden = first("embed_dim", "hidden_size", "d_model", "width")
-    layers = first("num_hidden_layers", "depth", "layers", "encoder_layers", "num_layers")
+    hidden = first("embed_dim", "hidden_size", "d_model", "width", "vt_hidden_size")
+    layers = first("num_hidden_layers", "depth", "layers", "vt_num_hidden_layers", *_OTHER_LAYERS)
     width = first("intermediate_size", "encoder_ffn_dim", "ffn_dim") or 4 * hidden
     inner = sum(_blocks_of(value) for value in part.values() if isinstance(value, Mapping))
     return layers * hidden * (4 * hidden + 2 * width) + inner
@@ -291,7 +297,8 @@ def read_any(config: Mapping[str, object], shown: str) -> Shape:
         "estimated from its config."
     )
     guess = _estimated(config, shown)
-    return replace(shape, counts=guess.counts, spread=SPREAD, doubts=(*shape.doubts, why))
+    doubts = (*guess.doubts[1:], why)
+    return replace(shape, counts=guess.counts, spread=guess.spread, doubts=doubts)
 
 
 def _estimated(config: Mapping[str, object], shown: str) -> Shape:
@@ -303,11 +310,13 @@ def _estimated(config: Mapping[str, object], shown: str) -> Shape:
     said = _said(model_type, text_type if known else "")
     shape = known or _described(text, text_type)
     beside = parts_estimated(outer, text)
+    counts = _with(shape.counts, beside)
+    little = known and counts and 0 < beside < _LITTLE * counts.total
     return replace(
         shape,
         outer_type=model_type if text is not outer else "",
-        counts=_with(shape.counts, beside),
-        spread=SPREAD,
+        counts=counts,
+        spread=_LITTLE_SPREAD if little else SPREAD,
         described=known is not None,
         doubts=(said, *shape.doubts),
         quantization=shape.quantization or _section(config, "quantization_config"),
@@ -354,7 +363,7 @@ def _said(model_type: str, text_type: str) -> str:
             f"Approximate: architecture '{model_type}' not described; its text model is sized as "
             f"'{text_type}', its other parts are estimated."
         )
-    near = did_you_mean(model_type, sorted({*FAMILIES, *WRAPPERS}))
+    near = did_you_mean(model_type, sorted({*FAMILIES, *WRAPPERS} - {model_type}))
     return (
         f"Approximate: architecture '{model_type}' not described: weights and cache estimated from "
         f"its config. {near}".strip()

@@ -165,8 +165,6 @@ class Gguf(Struct, frozen=True):
     both: bool = False
     """Attention and recurrence stand side by side in a layer."""
     role: Literal["decoder", "encoder", "encoder-decoder"] = "decoder"
-    unknown: str = ""
-    """Why its cache cannot be sized."""
     described: bool = True
     """False where nothing here says how it attends: the cache is estimated from the file."""
     reads: bool = True

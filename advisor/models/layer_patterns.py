@@ -18,6 +18,7 @@ _WORDS: Final = {
     "attention": "F",
     "full": "F",
     "indexed_attention": "F",
+    "minimax_m3_sparse": "F",
     "sliding_attention": "S",
     "chunked_attention": "C",
     "linear_attention": "R",
@@ -36,7 +37,7 @@ def stated_layers(a: Arch) -> str | None:
     """The layer list of the file, one letter each; ``-`` and ``E`` are feed-forward only."""
     words = a.keys.items("layer_types", "layers_block_type", "layers_block_types")
     if words is not None:
-        return _fitted(a, "".join(_letter(a, word) for word in words), "layer_types")
+        return _fitted(a, "".join(_letter(a, word) for word in _run(a, words)), "layer_types")
     for name, letters in (
         ("hybrid_override_pattern", _MAMBA_LETTERS),
         ("layer_pattern", _PATTERN_LETTERS),
@@ -45,6 +46,12 @@ def stated_layers(a: Arch) -> str | None:
         if text is not None:
             return _fitted(a, "".join(_known(a, name, letters, c) for c in text), name)
     return None
+
+
+def _run(a: Arch, words: tuple[object, ...]) -> tuple[object, ...]:
+    """The layers of a list that run: older files list those for multi-token prediction too."""
+    spare = a.keys.number("num_nextn_predict_layers", 0)
+    return words[: a.layers] if len(words) == a.layers + spare else words
 
 
 def _letter(a: Arch, word: object) -> str:
@@ -162,12 +169,25 @@ def listed_attention(key: str, otherwise: str, *, required: bool = False) -> Kin
     return stated_or(kinds)
 
 
-def minimax_layers(a: Arch) -> str:
-    """``attn_type_list``: 0 linear, 1 softmax."""
-    kinds = a.keys.wholes("attn_type_list")
-    if kinds is None:
-        raise a.keys.gap("attn_type_list or layer_types is missing, so the cache is unknown.")
-    return _fitted(a, "".join("F" if k else "R" for k in kinds), "attn_type_list")
+def by_number(key: str, letters: str, otherwise: Kinds) -> Kinds:
+    """A list of numbers for the layers: ``letters[0]`` where one is 0, else ``letters[1]``."""
+
+    def kinds(a: Arch) -> str:
+        listed = a.keys.wholes(key)
+        if listed is None:
+            return otherwise(a)
+        return _fitted(a, "".join(letters[number > 0] for number in listed), key)
+
+    return kinds
+
+
+def kimi_layers(a: Arch) -> str:
+    """``linear_attn_config`` lists the layers with full attention, counted from 1."""
+    nested = a.keys.section("linear_attn_config")
+    listed = nested.wholes("full_attn_layers") if nested else None
+    if listed is None:
+        return must_state(a)
+    return "".join("F" if i + 1 in listed else "R" for i in range(a.layers))
 
 
 def griffin_layers(a: Arch) -> str:
@@ -189,6 +209,10 @@ def cross_layers(a: Arch) -> str:
 def must_state(a: Arch) -> str:
     """Families whose class has no rule: the file must list its layers."""
     raise a.keys.gap("layer_types is missing, so the cache of this hybrid model is unknown.")
+
+
+minimax_layers: Final = by_number("attn_type_list", "RF", must_state)
+"""0 linear, 1 softmax."""
 
 
 # Feed-forward kinds.
@@ -213,10 +237,10 @@ def experts_after(key: str) -> Kinds:
     """Dense in the first ``key`` layers, experts after them."""
 
     def kinds(a: Arch) -> str:
+        dense = min(a.keys.number(key, 0), a.layers)
         stated = _stated_blocks(a)
         if stated is not None:
             return stated
-        dense = min(a.keys.number(key, 0), a.layers)
         step = a.keys.number("moe_layer_freq", 1, least=1)
         return "".join("E" if i >= dense and i % step == 0 else "D" for i in range(a.layers))
 
@@ -225,10 +249,16 @@ def experts_after(key: str) -> Kinds:
 
 def _stated_blocks(a: Arch) -> str | None:
     words = a.keys.items("mlp_layer_types")
-    if words is None:
+    if words is not None:
+        letters = "".join("D" if word == "dense" else "E" for word in _run(a, words))
+        return _fitted(a, letters, "mlp_layer_types")
+    if isinstance(a.keys.stated("moe_layer_freq"), list | tuple):
+        return by_number("moe_layer_freq", "DE", all_experts)(a)
+    listed = a.keys.stated("moe_layers_enum")
+    if not isinstance(listed, str):
         return None
-    letters = "".join("D" if word == "dense" else "E" for word in words)
-    return _fitted(a, letters, "mlp_layer_types")
+    chosen = set(listed.split(","))
+    return "".join("E" if f"{i}" in chosen else "D" for i in range(a.layers))
 
 
 def sparse_steps(a: Arch) -> str:

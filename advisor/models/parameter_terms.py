@@ -211,6 +211,8 @@ _SHARED_WIDTH = (
     "shared_expert_intermediate_size",
     "moe_shared_expert_intermediate_size",
     "shared_intermediate_size",
+    "share_expert_dim",
+    "share_expert_dims",
 )
 
 
@@ -294,11 +296,11 @@ _FULL: Final = frozenset({"full", "F"})
 def _index_layers(a: Arch) -> str:
     """Say which layers have an index: stated by layer, else every so-many-th from an offset."""
     stated = a.keys.items("indexer_types", "index_topk_pattern")
+    every, offset = a.keys.number("index_topk_freq", 1), a.keys.number("index_skip_topk_offset", 2)
     if stated is not None:
         if len(stated) != a.layers:
             raise a.keys.error(f"indexer_types has {len(stated)} entries for {a.layers} layers.")
         return "".join("F" if kind in _FULL else "S" for kind in stated)
-    every, offset = a.keys.number("index_topk_freq", 1), a.keys.number("index_skip_topk_offset", 2)
     past = (max(layer - offset + 1, 0) for layer in range(a.layers))
     return "".join("S" if number % max(every, 1) else "F" for number in past)
 

@@ -202,7 +202,11 @@ def kimi_delta(a: Arch) -> Recurrent:
     names = ("num_heads", "head_dim", "short_conv_kernel_size")
     own = ("linear_num_heads", "linear_head_dim", "linear_conv_kernel_dim")
     keys, names = (a.keys, own) if nested is None else (nested, names)
-    heads, width, kernel = (keys.whole(name) for name in names)
+    return kimi_delta_state(*(keys.whole(name) for name in names))
+
+
+def kimi_delta_state(heads: int, width: int, kernel: int) -> Recurrent:
+    """The same, by its sizes."""
     return Recurrent(
         "kimi-delta",
         conv_elements=3 * heads * width * kernel,

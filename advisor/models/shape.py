@@ -7,11 +7,9 @@ file header.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
-from math import prod
 from typing import Final, Literal
 
 from msgspec import Struct, field
@@ -206,6 +204,7 @@ _ATTENTION: Final = ("q_proj", "k_proj", "v_proj", "o_proj")
 _LATENT: Final = ("q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj", "o_proj")
 _RECURRENT: Final = ("in_proj_qkv", "in_proj_z", "out_proj")
 _MAMBA: Final = ("in_proj", "out_proj")
+_MIXTRAL: Final = re.compile(r"\.w([123])$")
 _NESTED: Final = re.compile(r"[*+}]\)+[*+{?]")
 """A repeated group that repeats: such a pattern may take for ever."""
 _LONGEST: Final = 300
@@ -221,12 +220,59 @@ def kept_in_full(stated: Mapping[str, object], shape: Shape) -> tuple[int, ...]:
         shape: The model that it belongs to, with its parameters counted.
     """
     listed = [f"{name}" for key in _LISTS for name in _items(stated.get(key))]
+    packed = packed_apart(stated)
     counts = shape.counts
-    if not listed or counts is None:
+    if counts is None or not (listed or packed):
         return ()
-    named = _matcher(listed)
-    kept = tuple(_kept(index, shape, counts, named) for index in range(shape.layers))
+    left = _matcher(listed)
+    found = _matcher([name for names, _ in packed for name in names])
+
+    def named(name: str) -> bool:
+        return left(name) or bool(packed and not found(name))
+
+    kept = tuple(round(_share(index, shape, counts, named)) for index in range(shape.layers))
     return kept if any(kept) else ()
+
+
+def mean_bits(stated: Mapping[str, object], shape: Shape) -> float | None:
+    """Average the bits of the weights that a mix of formats packs; None where there is no mix."""
+    packed, counts = packed_apart(stated), shape.counts
+    if counts is None or len({bits for _, bits in packed}) < _A_MIX:
+        return None
+    held = [
+        sum(_share(index, shape, counts, _matcher(names)) for index in range(shape.layers))
+        for names, _ in packed
+    ]
+    weighed = sum(count * bits for count, (_, bits) in zip(held, packed, strict=True))
+    return weighed / sum(held) if any(held) else None
+
+
+def packs_head(stated: Mapping[str, object]) -> bool:
+    """Whether the output matrix is packed too."""
+    named = {name for names, _ in packed_apart(stated) for name in names}
+    return stated.get("lm_head") is True or "lm_head" in named
+
+
+Packed = tuple[tuple[str, ...], float]
+
+
+def packed_apart(stated: Mapping[str, object]) -> tuple[Packed, ...]:
+    """Give the modules that a mixed checkpoint packs, by bits per weight (ModelOpt's own lists)."""
+    layers = stated.get("quantized_layers")
+    found: dict[float, list[str]] = {}
+    for name, how in layers.items() if isinstance(layers, Mapping) else ():
+        bits = ALGORITHMS.get(f"{how.get('quant_algo')}".upper()) if isinstance(how, Mapping) else 0
+        found.setdefault(bits or _PLAIN_BITS, []).append(f"{name}")
+    return tuple((tuple(names), bits) for bits, names in found.items())
+
+
+ALGORITHMS: Final[Mapping[str, float]] = {
+    "FP8": 8.0, "FP8_PB_WO": 8.0, "FP8_PER_CHANNEL_PER_TOKEN": 8.0, "MXFP8": 8.25,
+    "NVFP4": 4.5, "NVFP4_AWQ": 4.5, "W4A16_NVFP4": 4.5, "W4A8_NVFP4_FP8": 4.5, "W4A16_AWQ": 4.125,
+}  # fmt: skip
+"""Bits per weight of ModelOpt's algorithms (0.45), with the scales of their groups."""
+_A_MIX: Final = 2
+_PLAIN_BITS: Final = 16
 
 
 def _items(value: object) -> Sequence[object]:
@@ -237,7 +283,11 @@ def _matcher(listed: Sequence[str]) -> Named:
     patterns = [*_patterns(listed)]
     others = [one for one in listed if not one.startswith("re:")]
     globs = [f"{one}{end}" for one in others if "*" in one for end in ("", ".*")]
-    plain = {_inside(one) for one in others if "*" not in one}
+    plain = {
+        _inside(one).replace("shared_expert.", "shared_experts.")
+        for one in others
+        if "*" not in one
+    }
 
     def named(name: str) -> bool:
         parts = name.split(".")
@@ -263,84 +313,67 @@ def _patterns(listed: Sequence[str]) -> Iterator[re.Pattern[str]]:
 
 def _inside(name: str) -> str:
     """Cut what stands before ``layers.N``: it differs from class to class."""
+    name = _MIXTRAL.sub(_matrix, name.replace("shared_expert.", "shared_experts."))
     found = _LAYER.search(name)
     return name[found.start() :].lstrip(".") if found else name
 
 
-def _kept(index: int, shape: Shape, counts: Counts, named: Named) -> int:
-    return round(
-        sum(
-            elements * sum(map(named, names)) / len(names)
-            for elements, names in _parts(index, shape, counts)
-        )
+def _matrix(found: re.Match[str]) -> str:
+    return f".{_FFN['132'.index(found[1])]}"
+
+
+def _share(index: int, shape: Shape, counts: Counts, named: Named) -> float:
+    """Count the weights of a layer that lie in modules of these names."""
+    return sum(
+        elements * sum(map(named, names)) / len(names)
+        for elements, names in _parts(index, shape, counts)
     )
+
+
+class _Homes(Struct, frozen=True):
+    """Where the modules of a layer stand."""
+
+    attention: str = "self_attn"
+    ffn: str = "mlp"
+    experts: str = "mlp.experts"
+    shared: str = "mlp.shared_experts"
+
+
+_BLOCK_SPARSE: Final = _Homes(
+    experts="block_sparse_moe.experts", shared="block_sparse_moe.shared_experts"
+)
+_HOMES: Final = {
+    "nemotron_h": _Homes("mixer", "mixer", "mixer.experts", "mixer.shared_experts"),
+    "gemma4": _Homes(experts="experts"),
+    "deepseek_v4": _Homes("attn", "ffn", "ffn.experts", "ffn.shared_experts"),
+    **dict.fromkeys(("mixtral", "minimax_m2", "minimax_m3_vl_text"), _BLOCK_SPARSE),
+}
+_USUAL_HOMES: Final = _Homes()
 
 
 def _parts(index: int, shape: Shape, counts: Counts) -> Iterator[tuple[int, Sequence[str]]]:
     """Give the parts of a layer: weights, and the modules among which they are divided."""
-    at = f"layers.{index}"
+    at, home = f"layers.{index}", _HOMES.get(shape.model_type, _USUAL_HOMES)
     routed, matrices = counts.experts[index], 3 if shape.gated else 2
     ffn = _FFN if shape.gated else _FFN[1:]
     dense = matrices * shape.hidden * shape.intermediate if shape.ffn_kinds[index] == "D" else 0
     wide = shape.moe.shared_width if shape.moe and shape.ffn_kinds[index] == "E" else 0
     together = matrices * shape.hidden * wide
-    yield routed, [f"{at}.mlp.experts.0.{name}" for name in ffn]
-    yield dense, [f"{at}.mlp.{name}" for name in ffn]
-    yield together, [f"{at}.mlp.shared_expert.{name}" for name in ffn]
+    yield routed, [f"{at}.{home.experts}.0.{name}" for name in ffn]
+    yield dense, [f"{at}.{home.ffn}.{name}" for name in ffn]
+    yield together, [f"{at}.{home.shared}.{name}" for name in ffn]
     rest = max(counts.layers[index] - routed - dense - together, 0)
-    yield rest, [f"{at}.{name}" for name in _mixer(index, shape)]
+    yield rest, [f"{at}.{name}" for name in _mixer(index, shape, home)]
 
 
-def _mixer(index: int, shape: Shape) -> Iterator[str]:
+def _mixer(index: int, shape: Shape, home: _Homes) -> Iterator[str]:
     """Give the modules of a layer's attention, or of what stands in its place."""
     recurrent = shape.recurrent if shape.layer_kinds[index] == "R" else None
     names: Sequence[str]
     if recurrent is None:
-        block, names = "self_attn", _LATENT if shape.mla else _ATTENTION
+        block, names = home.attention, _LATENT if shape.mla else _ATTENTION
     elif recurrent.kind == "deltanet":
         block, names = "linear_attn", _RECURRENT
     else:
-        block, names = "mamba", _MAMBA
-    block = "mixer" if shape.model_type == "nemotron_h" else block
+        block, names = home.attention if home.attention == "mixer" else "mamba", _MAMBA
     yield from (f"{block}.{name}" for name in names)
-
-
-_NUMBER: Final = re.compile(r"\.(\d+)\.")
-_HEAD: Final = 64
-"""Width of a head; with as many key-value heads the cache is the same whatever it is."""
-_BY_TENSORS: Final = (
-    "Approximate: no config.json describes it: weights are those of the files, the cache is at "
-    "most that of full attention in every layer."
-)
-
-
-def plain_blocks(matrices: Mapping[str, tuple[int, ...]]) -> Shape:
-    """Take tensors that nothing describes for plain blocks: at most so much cache do they keep.
-
-    The width that most matrices share is that of a token, the longest matrix of it the embedding.
-    """
-    total = sum(prod(dims) for dims in matrices.values())
-    layers = len({found[1] for name in matrices if (found := _NUMBER.search(name))}) or 1
-    sides = Counter(side for dims in matrices.values() if len(dims) > 1 for side in dims[-2:])
-    hidden = max(sides or (1,), key=lambda side: (sides[side], side))
-    vocab = max((max(dims) for dims in matrices.values() if hidden in dims[-2:]), default=0)
-    each = max(total - vocab * hidden, 0) // layers
-    counts = Counts(total, total, 0, vocab * hidden, 0, (each,) * layers, (0,) * layers)
-    return Shape(
-        model_type=UNKNOWN,
-        layers=layers,
-        hidden=hidden,
-        vocab=vocab,
-        heads=max(1, hidden // _HEAD),
-        kv_heads=max(1, hidden // _HEAD),
-        head_dim=min(_HEAD, hidden),
-        intermediate=0,
-        tied=False,
-        layer_kinds="F" * layers,
-        ffn_kinds="D" * layers,
-        counts=counts,
-        described=False,
-        doubts=(_BY_TENSORS,),
-        cache_loose=1.0,
-        reads_unknown=any("expert" in name for name in matrices),
-    )

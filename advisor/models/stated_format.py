@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.models.config_keys import read_json_object
-from advisor.models.shape import Shape
+from advisor.models.shape import ALGORITHMS, Shape, packed_apart
 from advisor.models.stored_tensors import StoredTensor, exists, shown_name
 
 _PLAIN: Final = {"F16": "FP16", "BF16": "BF16", "F32": "F32", "F8_E4M3": "FP8"}
@@ -48,6 +48,8 @@ _UNNAMED: Final = "The checkpoint has a fraction of bits that advisor has no nam
 _NEAR_EXL: Final = 0.5
 """A fraction has the name of the nearest format, and its own bits."""
 _ONLY: Final = {"EXL2": {"4.65"}, "EXL3": {"1.6", "2.0"}}
+_BY_BITS: Final = {8.0: "FP8", 4.5: "NVFP4"}
+"""A mix has the name of its narrowest format."""
 _USUAL_GROUP: Final = {"AWQ": 128, "GPTQ": 128, "MLX": 64, "HQQ": 64}
 """Weights that share a scale, as the sizes of these formats in knowledge/ take it."""
 _SCALE: Final = 16
@@ -86,26 +88,29 @@ def recognise(stated: _Config | None, tensors: Iterable[StoredTensor]) -> Recogn
     return replace(found, note="")
 
 
-def format_of(stated: Mapping[str, object]) -> Recognised:
+def format_of(stated: Mapping[str, object], mixed: float | None = None) -> Recognised:
     """Name the format that a ``quantization_config`` states, with a remark on its size.
 
     Args:
         stated: The object of config.json, or ModelOpt's own.
+        mixed: Bits per weight where it mixes formats, as far as they are known.
     """
     method = _word(stated, "quant_method").casefold().replace("_", "-")
-    reader = _METHODS.get(method or "mlx")
+    reader = _METHODS.get(method or ("modelopt" if "quant_algo" in stated else "mlx"))
     name = reader(stated) if reader else None
     if name is None:
         label = shown_name(method) if method else "an unnamed method"
         text = f"The checkpoint is quantised by {label} in a format advisor has no name for"
         return Recognised(None, quantised=True, note=text)
-    bits = _own_bits(stated, name)
+    bits = mixed or _own_bits(stated, name)
     note = f"Its config makes {bits:.4g} bits per weight of it." if bits else ""
     return Recognised(name, quantised=True, note=note, bits=bits)
 
 
 def _own_bits(stated: _Config, name: str) -> float | None:
     """Give the bits per weight of groups or fractions that the format's name does not tell."""
+    if name == "FP4+FP8":
+        return ALGORITHMS.get(_word(stated, "moe_quant_algo"))
     maker, group = name.partition(" ")[0], _bits(stated, "group_size")
     if maker in _ONLY:
         exact = stated["bits"]
@@ -226,9 +231,8 @@ def _group(group: _Config, packing: str) -> str | None:
 
 def _modelopt(stated: _Config) -> str | None:
     algorithm = _word(stated, "quant_algo").upper()
-    if algorithm.startswith("FP8"):
-        return "FP8"
-    return "NVFP4" if algorithm in {"NVFP4", "NVFP4_AWQ", "W4A16_NVFP4"} else None
+    bits = ALGORITHMS.get(algorithm) or min((bits for _, bits in packed_apart(stated)), default=0)
+    return _BY_BITS.get(bits)
 
 
 def _quark(stated: _Config) -> str | None:

@@ -12,17 +12,14 @@ import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, Literal, NoReturn
+from typing import BinaryIO, Final, Literal, NoReturn
 
 from msgspec import Struct
 
 from advisor.errors import Source, SourceFileError
-from advisor.models.shape import Counts, Moe, Shape
-
-if TYPE_CHECKING:
-    from advisor.models.shape import Shape
-
+from advisor.models.shape import UNKNOWN, Counts, Moe, Shape
 
 MAX_TENSORS: Final = 300_000
 MAX_FILES: Final = 1_000
@@ -238,6 +235,47 @@ def fail(shown: str, reason: str, hint: str = "") -> NoReturn:
     raise SourceFileError(reason, source=Source(shown), hint=hint)
 
 
+_LAYER_NUMBER: Final = re.compile(r"\.(\d+)\.")
+_HEAD_WIDTH: Final = 64
+"""Width of a head; with as many key-value heads the cache is the same whatever it is."""
+_BY_TENSORS: Final = (
+    "Approximate: no config.json describes it: weights are those of the files, the cache is at "
+    "most that of full attention in every layer."
+)
+
+
+def plain_blocks(matrices: Mapping[str, tuple[int, ...]]) -> Shape:
+    """Take tensors that nothing describes for plain blocks: at most so much cache do they keep.
+
+    The width that most matrices share is that of a token, the longest matrix of it the embedding.
+    """
+    total = sum(prod(dims) for dims in matrices.values())
+    layers = len({found[1] for name in matrices if (found := _LAYER_NUMBER.search(name))}) or 1
+    sides = Counter(side for dims in matrices.values() if len(dims) > 1 for side in dims[-2:])
+    hidden = max(sides or (1,), key=lambda side: (sides[side], side))
+    vocab = max((max(dims) for dims in matrices.values() if hidden in dims[-2:]), default=0)
+    each = max(total - vocab * hidden, 0) // layers
+    counts = Counts(total, total, 0, vocab * hidden, 0, (each,) * layers, (0,) * layers)
+    return Shape(
+        model_type=UNKNOWN,
+        layers=layers,
+        hidden=hidden,
+        vocab=vocab,
+        heads=max(1, hidden // _HEAD_WIDTH),
+        kv_heads=max(1, hidden // _HEAD_WIDTH),
+        head_dim=min(_HEAD_WIDTH, hidden),
+        intermediate=0,
+        tied=False,
+        layer_kinds="F" * layers,
+        ffn_kinds="D" * layers,
+        counts=counts,
+        described=False,
+        doubts=(_BY_TENSORS,),
+        cache_loose=1.0,
+        reads_unknown=any("expert" in name for name in matrices),
+    )
+
+
 PACKED: Final = "packed"
 """``native_dtype`` of a checkpoint that is packed in a way that has no name here."""
 
@@ -274,6 +312,8 @@ class Model(Struct, frozen=True):
     """Bits per weight of that format as the config states it, where they are not the usual."""
     held_wide: tuple[int, ...] = ()
     """Weights of every layer that the config leaves in 16 bits; empty where it names none."""
+    held_head: bool = False
+    """Whether it packs the output matrix too."""
     sized_as: str = ""
     """How a repository of the public list was sized, one sentence."""
     origin: Literal["knowledge", "list", "config"] = "knowledge"

@@ -14,7 +14,9 @@ from msgspec import Struct, field
 from advisor.models.architecture import Arch
 from advisor.models.config_keys import Keys
 
-_CHANNELS: Final = 3
+CHANNELS: Final = 3
+_WIDEST: Final = 64
+"""Times the hidden width that a feed-forward block of a tower may have."""
 
 
 class Tower(Struct, frozen=True):
@@ -37,16 +39,24 @@ class Tower(Struct, frozen=True):
 
 def read_tower(keys: Keys) -> Tower:
     """Read the sizes of a ``vision_config``."""
-    hidden = keys.maybe("embed_dim", least=1) or keys.whole("hidden_size")
-    ratio = keys.maybe("mlp_ratio", least=1, most=64)
-    width = keys.maybe("intermediate_size", least=1) or (ratio * hidden if ratio else None)
+    hidden = keys.maybe("embed_dim", "width", least=1) or keys.whole("hidden_size")
     return Tower(
         keys,
         hidden,
-        width or keys.whole("intermediate_size"),
-        keys.whole("num_hidden_layers", "depth", most=10_000),
+        _tower_width(keys, hidden),
+        keys.whole("num_hidden_layers", "depth", "layers", most=10_000),
         keys.uniform("patch_size") or keys.whole("patch_size"),
     )
+
+
+def _tower_width(keys: Keys, hidden: int) -> int:
+    """As stated, else as a multiple of the hidden width, which need not be whole."""
+    _, ratio = keys.find("mlp_ratio")
+    if keys.stated("intermediate_size") is None and isinstance(ratio, int | float):
+        if not 0 < ratio <= _WIDEST:
+            raise keys.error(f"vision_config.mlp_ratio is {ratio}; it must be at most {_WIDEST}.")
+        return int(ratio * hidden)
+    return keys.whole("intermediate_size")
 
 
 def biased_block(t: Tower) -> int:
@@ -56,7 +66,7 @@ def biased_block(t: Tower) -> int:
 
 def clip(t: Tower) -> int:
     """CLIP: class token, learned positions, norms before and after."""
-    ends = _CHANNELS * t.patch**2 * t.hidden + t.hidden + (t.patches + 1) * t.hidden
+    ends = CHANNELS * t.patch**2 * t.hidden + t.hidden + (t.patches + 1) * t.hidden
     return ends + 4 * t.hidden + t.layers * biased_block(t)
 
 
@@ -69,7 +79,7 @@ def siglip(t: Tower) -> int:
 
 def idefics(t: Tower) -> int:
     """The SigLIP variant of Idefics 3 and SmolVLM, without head."""
-    ends = _CHANNELS * t.patch**2 * t.hidden + t.hidden + t.patches * t.hidden + 2 * t.hidden
+    ends = CHANNELS * t.patch**2 * t.hidden + t.hidden + t.patches * t.hidden + 2 * t.hidden
     return ends + t.layers * biased_block(t)
 
 
@@ -78,7 +88,7 @@ def pixtral(t: Tower) -> int:
     heads = t.keys.whole("num_attention_heads")
     inner = heads * (t.keys.maybe("head_dim", least=1) or t.hidden // heads)
     block = 4 * t.hidden * inner + 3 * t.hidden * t.width + 2 * t.hidden
-    return _CHANNELS * t.patch**2 * t.hidden + t.hidden + t.layers * block
+    return CHANNELS * t.patch**2 * t.hidden + t.hidden + t.layers * block
 
 
 def _merged(t: Tower) -> int:
@@ -89,8 +99,9 @@ def _frames(t: Tower) -> int:
     return t.keys.number("temporal_patch_size", 2, least=1)
 
 
-def _patches(t: Tower) -> int:
-    return _CHANNELS * _frames(t) * t.patch**2 * t.hidden
+def patches_of(t: Tower) -> int:
+    """The convolution over patches of several frames."""
+    return CHANNELS * _frames(t) * t.patch**2 * t.hidden
 
 
 def _merger(width: int, out: int) -> int:
@@ -100,16 +111,21 @@ def _merger(width: int, out: int) -> int:
 def qwen2_vl(t: Tower) -> int:
     """Qwen2-VL: rotary positions and a patch merger."""
     out = t.keys.whole("hidden_size")
-    return _patches(t) + t.layers * biased_block(t) + 2 * t.hidden + _merger(_merged(t), out)
+    return patches_of(t) + t.layers * biased_block(t) + 2 * t.hidden + _merger(_merged(t), out)
 
 
 def qwen2_5_vl(t: Tower) -> int:
-    """Qwen2.5-VL: gated blocks with biases and RMSNorms, a patch merger."""
-    attention = 4 * t.hidden**2 + 4 * t.hidden
+    """Qwen2.5-VL: gated blocks with biases and RMSNorms, a patch merger.
+
+    EXAONE 4.5 has the same with fewer key-value heads.
+    """
+    heads = t.keys.maybe("num_heads", least=1) or 1
+    kv = t.hidden * (t.keys.maybe("num_key_value_heads", least=1) or heads) // heads
+    attention = 2 * (t.hidden + 1) * (t.hidden + kv)
     mlp = 3 * t.hidden * t.width + 2 * t.width + t.hidden
     block = attention + mlp + 2 * t.hidden
     out = t.keys.whole("out_hidden_size")
-    return _patches(t) + t.layers * block + t.hidden + _merger(_merged(t), out)
+    return patches_of(t) + t.layers * block + t.hidden + _merger(_merged(t), out)
 
 
 def qwen3_vl(t: Tower) -> int:
@@ -119,7 +135,7 @@ def qwen3_vl(t: Tower) -> int:
     width = _merged(t)
     places = t.keys.number("num_position_embeddings", 2304, least=1) * t.hidden
     mergers = _merger(width, out) * (1 + deep) + 2 * t.hidden + 2 * width * deep
-    return _patches(t) + t.hidden + places + t.layers * biased_block(t) + mergers
+    return patches_of(t) + t.hidden + places + t.layers * biased_block(t) + mergers
 
 
 def llama4(t: Tower) -> int:
@@ -134,14 +150,14 @@ def glm4v(t: Tower) -> int:
     bias = 4 * t.hidden if t.keys.flag("attention_bias") else 0
     block = 4 * t.hidden**2 + 3 * t.hidden * out + 2 * t.hidden + bias
     merger = out * out + 3 * out + 3 * out * t.width + _merged(t) * out
-    ends = _patches(t) + t.hidden + t.patches * t.hidden + 2 * t.hidden
+    ends = patches_of(t) + t.hidden + t.patches * t.hidden + 2 * t.hidden
     return ends + t.layers * block + merger
 
 
 def moonvit(t: Tower) -> int:
     """MoonViT: a learned grid of positions and biased blocks (Kimi)."""
     side = t.keys.number("init_pos_emb_height", 64) * t.keys.number("init_pos_emb_width", 64)
-    ends = _CHANNELS * t.patch**2 * t.hidden + t.hidden + side * t.hidden + 2 * t.hidden
+    ends = CHANNELS * t.patch**2 * t.hidden + t.hidden + side * t.hidden + 2 * t.hidden
     return ends + t.layers * biased_block(t)
 
 
@@ -151,22 +167,9 @@ def internvit(t: Tower) -> int:
     attention += 3 * t.hidden if t.keys.flag("attention_bias") else 0
     attention += 2 * t.hidden if t.keys.flag("use_qk_norm") else 0
     block = attention + 2 * t.hidden * t.width + t.width + t.hidden + 6 * t.hidden
-    ends = _CHANNELS * t.patch**2 * t.hidden + t.hidden + (t.patches + 2) * t.hidden
+    ends = CHANNELS * t.patch**2 * t.hidden + t.hidden + (t.patches + 2) * t.hidden
     final = 0 if t.keys.flag("use_mean_pooling", default=True) else 2 * t.hidden
     return ends + t.layers * block + final
-
-
-def mllama(t: Tower) -> int:
-    """Llama 3.2 Vision: two encoders, gated tile and position embeddings."""
-    tiles = t.keys.number("max_num_tiles", 4, least=1)
-    ratios = len(t.keys.items("supported_aspect_ratios") or range(8)) + 1
-    block = 4 * t.hidden**2 + 2 * t.hidden * t.width + t.width + t.hidden + 4 * t.hidden
-    deep = t.keys.number("num_global_layers", 8)
-    places = t.patches + 1
-    tables = places * t.hidden + 1 + ratios * tiles * places * t.hidden
-    gates = 2 * (ratios * tiles * t.hidden + 1)
-    ends = _CHANNELS * t.patch**2 * t.hidden + t.hidden + 4 * t.hidden
-    return ends + tables + gates + t.layers * block + deep * (block + 2)
 
 
 def gemma4(t: Tower) -> int:
@@ -177,7 +180,7 @@ def gemma4(t: Tower) -> int:
     attention = 2 * t.hidden * width * (heads + key_heads) + 2 * width
     block = attention + 3 * t.hidden * t.width + 4 * t.hidden
     places = 2 * t.keys.number("position_embedding_size", 10240, least=1) * t.hidden
-    return places + _CHANNELS * t.patch**2 * t.hidden + t.layers * block
+    return places + CHANNELS * t.patch**2 * t.hidden + t.layers * block
 
 
 class VisionFamily(Struct, frozen=True):
@@ -188,7 +191,8 @@ class VisionFamily(Struct, frozen=True):
     """Class sizes: a nested config states only differences."""
 
 
-def _sizes(hidden: int, width: int, layers: int, heads: int, **more: int) -> dict[str, object]:
+def tower_sizes(hidden: int, width: int, layers: int, heads: int, **more: int) -> dict[str, object]:
+    """Class sizes of a tower."""
     return {
         "hidden_size": hidden,
         "intermediate_size": width,
@@ -198,9 +202,12 @@ def _sizes(hidden: int, width: int, layers: int, heads: int, **more: int) -> dic
     }
 
 
-_SIGLIP = _sizes(768, 3072, 12, 12, image_size=224, patch_size=16)
-_IDEFICS = _sizes(1152, 3072, 12, 16, image_size=224, patch_size=32)
+_SIGLIP = tower_sizes(768, 3072, 12, 12, image_size=224, patch_size=16)
+_IDEFICS = tower_sizes(1152, 3072, 12, 16, image_size=224, patch_size=32)
 _QWEN_OUT = {"depth": 32, "patch_size": 14, "out_hidden_size": 3584}
+_QWEN25 = VisionFamily(
+    qwen2_5_vl, {**_QWEN_OUT, "hidden_size": 3584, "intermediate_size": 3420, "num_heads": 16}
+)
 _QWEN3 = VisionFamily(
     qwen3_vl,
     {
@@ -226,30 +233,30 @@ _GLM4V = VisionFamily(
         "out_hidden_size": 4096,
     },
 )
-_MOON = VisionFamily(moonvit, _sizes(1152, 4304, 27, 16, patch_size=14))
+_MOON = VisionFamily(moonvit, tower_sizes(1152, 4304, 27, 16, patch_size=14))
 
 TOWERS: Final[Mapping[str, VisionFamily]] = {
     "clip_vision_model": VisionFamily(
-        clip, _sizes(768, 3072, 12, 12, image_size=224, patch_size=32)
+        clip, tower_sizes(768, 3072, 12, 12, image_size=224, patch_size=32)
     ),
     "siglip_vision_model": VisionFamily(siglip, _SIGLIP),
     "idefics3_vision": VisionFamily(idefics, _IDEFICS),
     "idefics3": VisionFamily(idefics, _IDEFICS),
     "smolvlm_vision": VisionFamily(idefics, _IDEFICS),
-    "pixtral": VisionFamily(pixtral, _sizes(1024, 4096, 24, 16, image_size=1024, patch_size=16)),
+    "pixtral": VisionFamily(
+        pixtral, tower_sizes(1024, 4096, 24, 16, image_size=1024, patch_size=16)
+    ),
     "qwen2_vl_vision": VisionFamily(
         qwen2_vl, {**_QWEN_OUT, "embed_dim": 1280, "mlp_ratio": 4, "hidden_size": 3584}
     ),
-    "qwen2_5_vl_vision": VisionFamily(
-        qwen2_5_vl, {**_QWEN_OUT, "hidden_size": 3584, "intermediate_size": 3420}
-    ),
+    **dict.fromkeys(("qwen2_5_vl_vision", "exaone4_5_vision"), _QWEN25),
     "qwen3_vl_vision": _QWEN3,
     "qwen3_vl_moe_vision": _QWEN3,
     **dict.fromkeys(("qwen3_5_vision", "qwen3_5_moe_vision", "qwen4_exp_vision"), _QWEN35),
     "llama4_vision_model": VisionFamily(
         llama4,
         {
-            **_sizes(768, 5632, 34, 16, image_size=448, patch_size=14),
+            **tower_sizes(768, 5632, 34, 16, image_size=448, patch_size=14),
             "projector_input_dim": 4096,
             "projector_output_dim": 4096,
         },
@@ -257,12 +264,9 @@ TOWERS: Final[Mapping[str, VisionFamily]] = {
     "glm4v_vision": _GLM4V,
     "glm4v_moe_vision": _GLM4V,
     "kimi_k25_vision": _MOON,
-    "gemma4_vision": VisionFamily(gemma4, _sizes(768, 3072, 16, 12, patch_size=16)),
+    "gemma4_vision": VisionFamily(gemma4, tower_sizes(768, 3072, 16, 12, patch_size=16)),
     "internvl_vision": VisionFamily(
-        internvit, _sizes(1024, 4096, 24, 16, image_size=448, patch_size=14)
-    ),
-    "mllama_vision_model": VisionFamily(
-        mllama, _sizes(1280, 5120, 32, 16, image_size=448, patch_size=14)
+        internvit, tower_sizes(1024, 4096, 24, 16, image_size=448, patch_size=14)
     ),
 }
 
@@ -317,13 +321,6 @@ def _kimi(_: Keys, t: Tower, a: Arch) -> int:
     return 2 * t.hidden + width * width + width + width * a.hidden + a.hidden
 
 
-def _mllama(_: Keys, t: Tower, a: Arch) -> int:
-    """One layer from the final and the intermediate features of the tower."""
-    taps = t.keys.items("intermediate_layers_indices")
-    features = t.hidden * (1 + (5 if taps is None else len(taps)))
-    return features * a.hidden + a.hidden
-
-
 def _cohere2(outer: Keys, t: Tower, a: Arch) -> int:
     """Two layers around a gated activation after a pixel shuffle."""
     width = t.hidden * outer.number("downsample_factor", 2, least=1) ** 2
@@ -346,6 +343,8 @@ class Wrapper(Struct, frozen=True):
     tower_defaults: Mapping[str, object] = field(default_factory=dict)
     counted: bool = True
     """False where no formula covers the towers."""
+    tower: VisionFamily | None = None
+    """The tower that its class makes, whatever ``model_type`` the file gives it."""
 
 
 NO_HEAD: Final = MappingProxyType({"vision_use_head": False})
@@ -372,7 +371,7 @@ OTHER_WRAPPERS: Final[Mapping[str, Wrapper]] = {
     "glmga": Wrapper("glm4v", "glm4v_vision", text_may_tie=True),
     "glm4v_moe": Wrapper("glm4v_moe", "glm4v_moe_vision", text_may_tie=True),
     "kimi_k25": Wrapper("deepseek_v3", "kimi_k25_vision", _kimi),
-    "mllama": Wrapper("mllama", "mllama_vision_model", _mllama),
+    "exaone4_5": Wrapper("exaone4", "exaone4_5_vision"),
     "cohere2_vision": Wrapper("cohere2", "siglip_vision_model", _cohere2, tied=True),
 }
 
@@ -381,7 +380,7 @@ def count_vision(outer: Keys, vision: Keys, wrapper: Wrapper, a: Arch) -> int | 
     """Count tower and projector; None where no formula covers them."""
     kind = vision.stated("model_type") or wrapper.vision
     # Early Qwen2-VL files name the tower like the whole model.
-    family = TOWERS.get(f"{kind}") or TOWERS.get(f"{kind}_vision")
+    family = wrapper.tower or TOWERS.get(f"{kind}") or TOWERS.get(f"{kind}_vision")
     if not wrapper.counted or family is None:
         return None
     usual = {} if outer.of_class else wrapper.tower_defaults

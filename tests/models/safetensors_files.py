@@ -12,7 +12,7 @@ import pytest
 import safetensors
 
 from advisor.errors import SourceFileError
-from advisor.models.safetensors.header import DTYPE_BITS, read_safetensors
+from advisor.models.safetensors import DTYPE_BITS, read_safetensors
 
 CONFIG: Mapping[str, object] = {
     "model_type": "llama",

@@ -224,7 +224,27 @@ def test_impossible_experts_are_named(change: Mapping[str, object], said: str) -
     assert said in message_of({**reference_configs()["mixtral-8x7b"], **change})
 
 
-@pytest.mark.parametrize("model_type", ["grok-1", "nemotron-nas", "minicpmv"])
+def test_a_pruned_llama_is_sized_by_its_blocks_and_not_without_them() -> None:
+    config = {**LLAMA, "model_type": "nemotron-nas", "num_key_value_heads": None}
+    assert "block_configs is missing" in message_of(config)
+    layers = LLAMA["num_hidden_layers"]
+    assert isinstance(layers, int)
+    kept = {"attention": {"n_heads_in_group": 4}, "ffn": {"ffn_mult": 2.625}}
+    cut = {"attention": {"no_op": True}, "ffn": {"no_op": True}}
+    linear = {"attention": {"replace_with_linear": True}, "ffn": {"replace_with_linear": True}}
+    blocks = [kept, cut, linear, *[kept] * (layers - 3)]
+    shape = read_config({**config, "block_configs": blocks}, "x", whole=False)
+    assert shape.layer_kinds == "FNN" + "F" * (layers - 3)
+    assert shape.kv_heads_by_layer is not None
+    assert shape.kv_heads_by_layer[:3] == (shape.heads // 4, 0, 0)
+    assert shape.counts is not None
+    assert shape.counts.layers[1:3] == (0, 2 * shape.hidden * (shape.hidden + 1))
+    assert "describes the attention of 2 layers" in message_of(
+        {**config, "block_configs": [kept, cut]}
+    )
+
+
+@pytest.mark.parametrize("model_type", ["grok-1", "minicpmv"])
 def test_architectures_without_known_layers_are_refused(model_type: str) -> None:
     message = message_of({**LLAMA, "model_type": model_type})
     assert f"'{model_type}', which advisor cannot size yet." in message
@@ -335,3 +355,68 @@ def test_kimi_k3_has_what_readers_of_its_files_describe() -> None:
         model, knowledge.formats["MXFP4"], knowledge.frameworks["vLLM"], knowledge.ggml_types
     )
     assert found.profile.total_bytes == pytest.approx(1.56e12, rel=0.002)
+
+
+SPARSE = {
+    "model_type": "minimax_m3", "hidden_size": 6144, "intermediate_size": 3072,
+    "dense_intermediate_size": 12288, "shared_intermediate_size": 3072, "num_hidden_layers": 4,
+    "num_attention_heads": 64, "num_key_value_heads": 4, "head_dim": 128, "vocab_size": 200064,
+    "num_local_experts": 128, "num_experts_per_tok": 4, "moe_layer_freq": [0, 1, 1, 1],
+    "tie_word_embeddings": False,
+    "sparse_attention_config": {
+        "sparse_attention_freq": [0, 1, 1, 1], "sparse_num_index_heads": 4, "sparse_index_dim": 128
+    },
+}  # fmt: skip
+
+
+def test_minimax_m3_keeps_a_key_for_picking_in_its_sparse_layers() -> None:
+    shape = read_config(SPARSE, "x", whole=False)
+    assert (shape.layer_kinds, shape.ffn_kinds) == ("FFFF", "DEEE")
+    assert shape.cells == ((1024, 0), *[(1024 + 128, 0)] * 3)
+
+
+MIMO = {
+    "model_type": "mimo_v2_flash", "hidden_size": 4096, "intermediate_size": 16384,
+    "moe_intermediate_size": 2048, "num_hidden_layers": 3, "num_attention_heads": 64,
+    "num_key_value_heads": 4, "head_dim": 192, "v_head_dim": 128, "vocab_size": 152576,
+    "n_routed_experts": 256, "num_experts_per_tok": 8, "moe_layer_freq": [0, 1, 1],
+    "hybrid_layer_pattern": [0, 1, 0], "sliding_window": 128, "tie_word_embeddings": False,
+}  # fmt: skip
+
+
+def test_mimo_caches_values_narrower_than_keys_and_slides_with_twice_the_heads() -> None:
+    shape = read_config(MIMO, "x", whole=False)
+    assert (shape.layer_kinds, shape.ffn_kinds, shape.window) == ("FSF", "DEE", 128)
+    assert shape.cells == ((4 * 320, 0), (0, 8 * 320), (4 * 320, 0))
+    stated = read_config({**MIMO, "swa_num_key_value_heads": 4}, "x", whole=False)
+    assert stated.cells == ((4 * 320, 0), (0, 4 * 320), (4 * 320, 0))
+
+
+def test_step_has_more_query_heads_where_it_slides() -> None:
+    config = {
+        **MIMO, "model_type": "step3p5", "num_attention_groups": 8, "num_key_value_heads": None,
+        "head_dim": 128, "moe_num_experts": 8, "moe_top_k": 2, "moe_layers_enum": "1,2",
+        "share_expert_dim": 1280, "num_nextn_predict_layers": 1,
+        "layer_types": ["full_attention", *["sliding_attention"] * 2, "full_attention"],
+    }  # fmt: skip
+    same = read_config(config, "x", whole=False)
+    other = {"attention_other_setting": {"num_attention_heads": 96}}
+    wider = read_config({**config, **other}, "x", whole=False)
+    assert (same.layer_kinds, same.ffn_kinds, same.kv_heads) == ("FSS", "DEE", 8)
+    assert same.counts is not None
+    assert wider.counts is not None
+    more = [b - a for a, b in zip(same.counts.layers, wider.counts.layers, strict=True)]
+    assert more == [0, *[32 * 4096 * (2 * 128 + 1)] * 2]
+
+
+def test_kimi_lists_its_full_layers_counted_from_one() -> None:
+    config = {
+        "model_type": "kimi_linear", "hidden_size": 2304, "intermediate_size": 9216,
+        "num_hidden_layers": 4, "num_attention_heads": 32, "vocab_size": 163840,
+        "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
+        "num_experts": 256, "num_experts_per_token": 8, "moe_intermediate_size": 1024,
+        "num_shared_experts": 1, "linear_attn_config": {
+            "full_attn_layers": [4], "num_heads": 32, "head_dim": 128, "short_conv_kernel_size": 4
+        },
+    }  # fmt: skip
+    assert read_config(config, "x", whole=False).layer_kinds == "RRRF"

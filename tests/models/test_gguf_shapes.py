@@ -125,6 +125,30 @@ def test_without_heads_an_unknown_architecture_has_the_most_cache_or_none(tmp_pa
         read_gguf(write(tmp_path / "y.gguf", known, tiny_tensors()))
 
 
+def test_without_their_number_the_layers_of_an_unknown_architecture_are_those_stored(
+    tmp_path: Path,
+) -> None:
+    bare = tiny_metadata("novel", block_count=None)
+    assert read_gguf(write(tmp_path / "x.gguf", bare, tiny_tensors(3))).shape.layers == 3
+    with pytest.raises(UserError, match="block_count is missing"):
+        read_gguf(write(tmp_path / "y.gguf", tiny_metadata(block_count=None), tiny_tensors()))
+
+
+def test_an_encoder_and_its_decoder_are_sized_with_an_input_as_long_as_the_context(
+    tmp_path: Path,
+) -> None:
+    layers = [
+        Entry(entry.name.replace("blk.", f"{part}.blk."), entry.dims, entry.kind)
+        for part, count in (("enc", 2), ("dec", 3))
+        for entry in tiny_tensors(count)
+        if entry.name.startswith("blk.")
+    ]
+    metadata = tiny_metadata("t5", decoder_block_count=3)
+    shape = read_gguf(write(tmp_path / "t5.gguf", metadata, [*tiny_tensors(0), *layers])).shape
+    assert (shape.model_type, shape.layers, shape.layer_kinds) == ("t5", 3, "FFF")
+    assert (shape.encoder_positions, shape.cache_unknown) == (0, "")
+
+
 def test_old_latent_attention_has_no_known_cache(tmp_path: Path) -> None:
     metadata = tiny_metadata("deepseek2", attention__kv_lora_rank=32, rope__dimension_count=8)
     shape = read_gguf(write(tmp_path / "x.gguf", metadata, tiny_tensors())).shape

@@ -157,7 +157,7 @@ def refused(tmp_path: Path) -> str:
     started = time.monotonic()
     with pytest.raises(UserError) as caught:
         fetch(TINY, offline=False)
-    assert time.monotonic() - started < SECONDS + 1.5
+    assert time.monotonic() - started < SECONDS + 5
     message = str(caught.value)
     assert message.isprintable()
     assert "hf_secret" not in message

@@ -11,7 +11,7 @@ import pytest
 import safetensors
 from safetensors.numpy import save_file
 
-from advisor.models.safetensors.header import DTYPE_BITS, read_header, read_safetensors
+from advisor.models.safetensors import DTYPE_BITS, read_header, read_safetensors
 from advisor.models.stored_tensors import StoredTensor
 from tests.models.safetensors_files import CONFIG, accepted, configure, llama, raw, refusal, write
 from tests.models.stored_profile import stored_profile

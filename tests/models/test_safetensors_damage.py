@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.errors import SourceFileError
-from advisor.models.safetensors.header import read_header, read_safetensors
+from advisor.models.safetensors import read_header, read_safetensors
 from tests.models.conftest import is_one_sentence
 from tests.models.safetensors_files import (
     accepted,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import SourceFileError
-from advisor.models.safetensors.header import read_safetensors
+from advisor.models.safetensors import read_safetensors
 from tests.models.safetensors_files import Dims, configure, llama, write
 from tests.models.stored_profile import stored_profile
 

@@ -12,11 +12,12 @@ from advisor.models.architectures.gemma import GEMMA, GEMMA_WRAPPERS
 from advisor.models.architectures.hybrid import HYBRID
 from advisor.models.architectures.latent import COMPRESSED, KIMI, LATENT
 from advisor.models.architectures.mixtures import MIXTURES
+from advisor.models.architectures.uneven import UNEVEN, UNEVEN_WRAPPERS
 from advisor.models.vision_towers import OTHER_WRAPPERS, Wrapper
 
 FAMILIES: Final[dict[str, Family]] = {
     **DENSE, **CLASSIC, **GEMMA, **MIXTURES, **LATENT, **COMPRESSED, **HYBRID, **HASHED, **KIMI,
-    **ENCODERS,
+    **ENCODERS, **UNEVEN,
 }  # fmt: skip
 _TEXT_ALONE: Final = {
     "deepseek_vl_v2": "deepseek",
@@ -35,6 +36,7 @@ _TEXT_ALONE: Final = {
 WRAPPERS: Final[dict[str, Wrapper]] = {
     **OTHER_WRAPPERS,
     **GEMMA_WRAPPERS,
+    **UNEVEN_WRAPPERS,
     **{name: Wrapper(text, "", counted=False) for name, text in _TEXT_ALONE.items()},
 }
 """Multimodal ``model_type`` -> the text model and tower that it holds."""

@@ -17,11 +17,9 @@ from advisor.models.architecture import (
     projections,
     stated_width,
     two_hidden,
-    vocabulary,
 )
 from advisor.models.config_keys import Keys
 from advisor.models.layer_patterns import (
-    cross_layers,
     full_every,
     sliding_above,
     sliding_everywhere,
@@ -109,18 +107,9 @@ _ERNIE = Family(
 )
 
 
-def _padded_vocabulary(a: Arch) -> int:
-    """Llama 3.2 Vision adds eight rows for image tokens to the embedding."""
-    return vocabulary(a) + 8 * a.hidden
-
-
 def _half_width(keys: Keys, hidden: int) -> int:
     """The first Qwen states the width of gate and up together."""
     return stated_width(keys, hidden) // 2
-
-
-def _cross_gates(_: Arch) -> int:
-    return 2
 
 
 def _vision_unknown(_: Arch) -> str:
@@ -354,20 +343,5 @@ DENSE: Final[Mapping[str, Family]] = {
     "hunyuan_v1_dense": Family(
         attention=(projections, head_norms, when("attention_bias", all_bias)),
         gguf=(Gguf("hunyuan-dense", blocks=Blocks("hunyuan-dense", qk_norm="head")),),
-    ),
-    "mllama": Family(
-        kinds=cross_layers,
-        mixers={"X": (projections, head_norms, _cross_gates)},
-        embedding=_padded_vocabulary,
-        ties_always=None,
-        sizes={
-            "hidden_size": 4096,
-            "intermediate_size": 14336,
-            "num_hidden_layers": 40,
-            "num_attention_heads": 32,
-            "num_key_value_heads": 8,
-            "vocab_size": 128256,
-        },
-        also=("mllama_text_model",),
     ),
 }

@@ -145,7 +145,6 @@ _BART = Family(
     uncounted=_decoder_alone,
     gated=False,
 )
-_CROSS = "its cross-attention is not modelled"
 ENCODERS: Final[Mapping[str, Family]] = {
     "bert": replace(
         _BERT,
@@ -230,6 +229,6 @@ ENCODERS: Final[Mapping[str, Family]] = {
         role="encoder-decoder",
         read_width=_t5_width,
         encoder_positions=_as_long_as_the_input,
-        gguf=(Gguf("t5", role="encoder-decoder", unknown=_CROSS),),
+        gguf=(Gguf("t5", role="encoder-decoder"),),
     ),
 }

@@ -16,7 +16,8 @@ from advisor.models.layer_patterns import (
     all_experts,
     always,
     experts_after,
-    must_state,
+    full_every,
+    kimi_layers,
     stated_or,
     stated_window,
 )
@@ -32,8 +33,8 @@ from advisor.models.parameter_terms import (
     token_indexes,
     when,
 )
-from advisor.models.recurrent import kimi_delta, kimi_delta_terms
-from advisor.models.shape import Blocks
+from advisor.models.recurrent import kimi_delta, kimi_delta_state, kimi_delta_terms
+from advisor.models.shape import Blocks, Recurrent
 
 _V3_SIZES = {"qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128}
 _V3 = Family(
@@ -152,7 +153,45 @@ def _delta_gate(a: Arch) -> int:
     return a.hidden * r.inner - (a.hidden + r.inner) * r.head_dim
 
 
+def _ling_delta(a: Arch) -> Recurrent:
+    """Ling 3.0: Kimi Delta Attention with as many heads as the others, and whole gates."""
+    heads = a.keys.whole("linear_num_heads", "num_attention_heads")
+    kernel = a.keys.whole("linear_conv_kernel_dim", "short_conv_kernel_size")
+    width = a.keys.whole("linear_head_dim", "head_dim")
+    return kimi_delta_state(heads, width, kernel)
+
+
+def _whole_gates(a: Arch) -> int:
+    r = a.recurrent
+    return 2 * (a.hidden * r.inner - (a.hidden + r.inner) * r.head_dim) if r else 0
+
+
+def _head_gates(a: Arch) -> int:
+    return a.hidden * a.heads
+
+
+def _other_state(a: Arch) -> str:
+    """Ling 2.5 has the same name, and states of another kind."""
+    other = any(a.keys.stated(key) is not None for key in ("group_norm_size", "linear_silu"))
+    return "its linear attention is not modelled" if other else ""
+
+
 KIMI: Final[Mapping[str, Family]] = {
+    "bailing_hybrid": Family(
+        attention=(latent_attention, _head_gates),
+        mixers={"R": (kimi_delta_terms, _whole_gates)},
+        experts=(router, shared),
+        expert=gated_expert,
+        moe=experts(shared="count"),
+        mla=latents,
+        recurrent=_ling_delta,
+        kinds=full_every("layer_group_size", "R"),
+        ffn_kinds=experts_after("first_k_dense_replace"),
+        ties_always=None,
+        uncounted=_other_state,
+        unsupported=("attention_bias",),
+        defaults={"first_k_dense_replace": 2},
+    ),
     "kimi_linear": Family(
         attention=(latent_attention, _attention_gate),
         mixers={"R": (kimi_delta_terms, _delta_gate)},
@@ -161,12 +200,12 @@ KIMI: Final[Mapping[str, Family]] = {
         moe=experts(shared="count"),
         mla=latents,
         recurrent=kimi_delta,
-        kinds=stated_or(must_state),
+        kinds=stated_or(kimi_layers),
         ffn_kinds=experts_after("first_k_dense_replace"),
         unsupported=("attention_bias", "tie_word_embeddings"),
         defaults={"first_k_dense_replace": 1},
         gguf=(Gguf("kimi-linear", described=False),),
-    )
+    ),
 }
 
 

@@ -7,7 +7,14 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from advisor.models.architecture import Arch, Family, Gguf, four_hidden, projections, two_hidden
+from advisor.models.architecture import (
+    Arch,
+    Family,
+    Gguf,
+    four_hidden,
+    projections,
+    two_hidden,
+)
 from advisor.models.config_keys import Keys
 from advisor.models.layer_patterns import (
     all_experts,
@@ -62,12 +69,12 @@ def _more_heads_where_sliding(a: Arch) -> tuple[int, ...]:
     return tuple(sliding if kind == "S" else a.kv_heads for kind in a.kinds)
 
 
-def _head_gate(a: Arch) -> int:
-    """Laguna: a gate for every head."""
+def head_gate(a: Arch) -> int:
+    """A gate for every head (Laguna, Step)."""
     return a.hidden * a.heads
 
 
-_ROUTED = Family(
+ROUTED = Family(
     attention=(projections, when("attention_bias", all_bias)),
     experts=(router,),
     expert=gated_expert,
@@ -75,13 +82,13 @@ _ROUTED = Family(
     ffn_kinds=all_experts,
 )
 _SHARED = replace(
-    _ROUTED,
+    ROUTED,
     experts=(router, shared),
     moe=experts(shared="count"),
     ffn_kinds=experts_after("first_k_dense_replace"),
 )
 _MIXTRAL = replace(
-    _ROUTED, attention=(projections,), kinds=stated_or(sliding_everywhere), window=stated_window
+    ROUTED, attention=(projections,), kinds=stated_or(sliding_everywhere), window=stated_window
 )
 _QWEN3_MOE = Family(
     attention=(projections, head_norms, when("attention_bias", all_bias)),
@@ -120,12 +127,12 @@ MIXTURES: Final[Mapping[str, Family]] = {
         gguf=(Gguf("llama", blocks=Blocks("llama", exact=True), reads=False, windows=False),),
     ),
     "minimax_m2": replace(
-        _ROUTED,
+        ROUTED,
         attention=(projections, wide_norms),
         defaults={"head_dim": 128},
         gguf=(Gguf("minimax-m2", blocks=Blocks("minimax-m2", qk_norm="whole")),),
     ),
-    "granitemoe": replace(_ROUTED, gguf=(Gguf("granitemoe", blocks=Blocks("granitemoe")),)),
+    "granitemoe": replace(ROUTED, gguf=(Gguf("granitemoe", blocks=Blocks("granitemoe")),)),
     "granitemoe_swa": replace(
         _MIXTRAL,
         attention=(projections, sinks, when("attention_bias", all_bias)),
@@ -133,7 +140,7 @@ MIXTURES: Final[Mapping[str, Family]] = {
         moe=experts(shared="width"),
     ),
     "granitemoeshared": replace(
-        _ROUTED,
+        ROUTED,
         experts=(router, shared),
         moe=experts(shared="width"),
         gguf=(Gguf("granitemoe", blocks=Blocks("granitemoe"), reads=False),),
@@ -141,7 +148,7 @@ MIXTURES: Final[Mapping[str, Family]] = {
     "olmoe": replace(_OLMOE, gguf=(Gguf("olmoe", blocks=Blocks("olmoe", qk_norm="whole")),)),
     "flex_olmo": _OLMOE,
     "phimoe": replace(
-        _ROUTED,
+        ROUTED,
         norms=(four_hidden,),
         final=(two_hidden,),
         extras=(when("lm_head_bias", output_bias),),
@@ -172,7 +179,7 @@ MIXTURES: Final[Mapping[str, Family]] = {
     ),
     "mellum": replace(_QWEN3_MOE, defaults={"head_dim": 128}, gguf=(Gguf("mellum", period=4),)),
     "dbrx": replace(
-        _ROUTED,
+        ROUTED,
         attention=(square_projections,),
         moe=dbrx_moe,
         read_kv_heads=_dbrx_kv,
@@ -285,7 +292,7 @@ MIXTURES: Final[Mapping[str, Family]] = {
         also=("inkling_text",),
     ),
     "laguna": Family(
-        attention=(projections, head_norms, _head_gate),
+        attention=(projections, head_norms, head_gate),
         irregular=own_heads,
         experts=(router, router_bias, shared),
         expert=gated_expert,

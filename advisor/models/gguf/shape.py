@@ -80,7 +80,7 @@ def shape_of(
     named = {key.removeprefix(start): v for key, v in metadata.items() if key.startswith(start)}
     keys = Keys(named, shown, inside=architecture)
     family = gguf_families().get(architecture) or _unknown(architecture)
-    layers, spare = _layers(keys)
+    layers, spare = _layers(keys, family, listed)
     blocks = _blocks(keys, architecture, listed, layers)
     outside = {t.name: t for t in listed if place_of(t.name, layers).part not in _INSIDE}
     model = GgufModel(keys, family, blocks, outside)
@@ -98,9 +98,14 @@ def _unknown(architecture: str) -> Gguf:
     return Gguf(architecture, architecture, described=False)
 
 
-def _layers(keys: Keys) -> tuple[int, int]:
+def _layers(keys: Keys, family: Gguf, tensors: tuple[StoredTensor, ...]) -> tuple[int, int]:
     """Layers that run, and further ones for multi-token prediction."""
-    count = keys.whole("block_count", most=MAX_LAYERS)
+    if not family.described and keys.stated("block_count") is None:
+        places = (place_of(tensor.name, MAX_LAYERS) for tensor in tensors)
+        if last := max((one.layer + 1 for one in places if one.part == "layer"), default=0):
+            return last, 0
+    stated = keys.maybe("decoder_block_count", least=1, most=MAX_LAYERS)
+    count = stated or keys.whole("block_count", most=MAX_LAYERS)
     spare = keys.number("nextn_predict_layers", 0, most=count - 1)
     return count - spare, spare
 
@@ -155,7 +160,8 @@ def _shape(model: GgufModel, tensors: tuple[StoredTensor, ...]) -> Shape:
         counts=counts_of(tensors, len(model.blocks), moe),
         lookup=sum(t.elements for t in tensors if place_of(t.name, 0).part == "lookup"),
         role=family.role,
-        cache_unknown=family.unknown or unknown,
+        encoder_positions=0 if family.role == "encoder-decoder" else None,
+        cache_unknown=unknown,
         gated=known.gated,
         blocks=known.stored().blocks,
         windows=known.stored().windows,

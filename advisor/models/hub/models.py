@@ -21,7 +21,7 @@ from advisor.models.hub.store import (
     Store,
     parse_answer,
 )
-from advisor.models.safetensors.header import shards_of
+from advisor.models.safetensors import shards_of
 from advisor.models.stored_tensors import MAX_FILES
 from advisor.suggest import did_you_mean
 

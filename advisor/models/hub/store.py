@@ -21,7 +21,7 @@ from advisor.models.gguf.cursor import Budget
 from advisor.models.hub.bounds import Kept, key, write_sealed
 from advisor.models.hub.client import Client
 from advisor.models.hub.names import is_plain_path
-from advisor.models.safetensors import header as safetensors_header
+from advisor.models.safetensors import MAX_HEADER_BYTES, read_header
 from advisor.models.stored_tensors import MAX_TENSORS
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def is_json_object(content: bytes) -> bool:
 
 
 MAX_CONFIG_BYTES: Final = 10_000_000
-MAX_INDEX_BYTES: Final = safetensors_header.MAX_HEADER_BYTES
+MAX_INDEX_BYTES: Final = MAX_HEADER_BYTES
 MAX_PREFIX_BYTES: Final = 48_000_000 + (1 << 20)
 """The longest header, and what readers take in advance."""
 _FIRST_GGUF: Final = 1 << 20
@@ -236,7 +236,7 @@ class Store(Struct, frozen=True):
         if gguf:
             gguf_header.read_header(prefix, prefix.size, Path(what), Budget())
         else:
-            safetensors_header.read_header(prefix, prefix.size, what, MAX_TENSORS)
+            read_header(prefix, prefix.size, what, MAX_TENSORS)
         self._kept(path).put(prefix.getvalue(), prefix.size)
 
 

@@ -1,4 +1,4 @@
-"""The header of one safetensors file: names, types and places of its tensors.
+"""Safetensors files: the header of one (names, types and places of its tensors) and its format.
 
 Layout and checks after the format's specification (safetensors 0.8): eight bytes of length,
 a JSON object, then the tensors without gap or overlap up to the end of the file.
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from advisor.errors import SourceFileError
 from advisor.models.any_config import load_config
-from advisor.models.shape import Shape, plain_blocks
+from advisor.models.shape import Shape
 from advisor.models.stated_format import Recognised, recognise, stated_beside
 from advisor.models.stored_tensors import (
     MAX_FILES,
@@ -33,6 +33,7 @@ from advisor.models.stored_tensors import (
     names_in,
     open_plain_file,
     place_of,
+    plain_blocks,
     shown_name,
 )
 

@@ -1,0 +1,83 @@
+"""Configs of quantised releases as they are published: the format, and the size it makes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advisor.models import model_from_path
+from tests.models.test_lone_config import weights_gib
+
+_FILE = Path(__file__).parents[1] / "data" / "quantised_configs.json.gz"
+
+
+@cache
+def releases() -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = json.loads(gzip.decompress(_FILE.read_bytes()))
+    return found
+
+
+def written(folder: Path, name: str) -> Path:
+    release = releases()[name]
+    for part in ("config", "hf_quant_config"):
+        if release[part]:
+            (folder / f"{part}.json").write_text(json.dumps(release[part]), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("name", sorted(releases()))
+def test_the_format_is_the_one_it_is_published_in(tmp_path: Path, name: str) -> None:
+    model = model_from_path(written(tmp_path, name))
+    assert model.held_format == releases()[name]["format"]
+
+
+@pytest.mark.parametrize("name", sorted(n for n, one in releases().items() if "gib" in one))
+def test_the_size_is_that_of_its_tensors(tmp_path: Path, name: str) -> None:
+    assert weights_gib(written(tmp_path, name)) == pytest.approx(releases()[name]["gib"], rel=0.01)
+
+
+NVFP4 = 16 / (4 + 8 / 16)
+"""Times that 16 bits are as large as four with a scale of eight for every sixteen weights."""
+
+
+@pytest.mark.parametrize(
+    ("name", "elements"),
+    [
+        ("nvidia/Gemma-4-26B-A4B-NVFP4", 14.39e9),
+        ("nvidia/Gemma-4-31B-IT-NVFP4", 20.87e9),
+        ("nvidia/MiniMax-M2.5-NVFP4", 116.35e9),
+    ],
+)
+def test_what_is_left_in_16_bits_is_what_the_files_hold(
+    tmp_path: Path, name: str, elements: float
+) -> None:
+    """The public list counts two packed weights as one element, and no scales of these."""
+    path = written(tmp_path, name)
+    total = model_from_path(path).parameters
+    packed = 2 * (total - elements)
+    expected = (2 * (total - packed) + 2 * packed / NVFP4) / 2**30
+    assert weights_gib(path) == pytest.approx(expected, rel=0.02)
+
+
+def test_a_mix_is_sized_by_what_each_module_is_in(tmp_path: Path) -> None:
+    model = model_from_path(written(tmp_path, "nvidia/MiniMax-M3-NVFP4"))
+    experts, others = 57 * 128 * 3 * 6144 * 3072, 12e9
+    mean = (4.5 * experts + 8.25 * others) / (experts + others)
+    assert model.held_bits == pytest.approx(mean, rel=0.01)
+    assert sum(model.held_wide) < 0.001 * model.parameters
+
+
+def test_a_packed_output_matrix_is_counted_packed(tmp_path: Path) -> None:
+    path = written(tmp_path, "nvidia/Qwen3.6-27B-NVFP4")
+    config = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    quantised = config["quantization_config"]
+    with_head = weights_gib(path)
+    quantised["quantized_layers"].pop("lm_head")
+    (path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    head = 248320 * 5120 * (16 - model_from_path(path).held_bits) / 8 / 2**30  # type: ignore[operator]
+    assert weights_gib(path) - with_head == pytest.approx(head, rel=0.1)
