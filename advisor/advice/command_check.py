@@ -223,14 +223,17 @@ def _exchanged(
 
 
 def _known(pasted: Pasted) -> Sequence[Item]:
+    """Give what the program takes, with the words that it lacks."""
     wrong = {text.split(" ")[0] for text in pasted.wrong}
     return [
-        item for item in pasted.items if item.flag and item.words[:1] not in [(w,) for w in wrong]
+        replace(item, words=(*item.words, item.value)) if item.bare else item
+        for item in pasted.items
+        if item.bare or (item.flag and not wrong.intersection(item.words[:1]))
     ]
 
 
 def _kept(pasted: Pasted) -> str:
-    """Write the line without the flags that the program does not know."""
+    """Write the line as the program takes it."""
     return _written(pasted, _known(pasted)) if pasted.lines == 1 else ""
 
 

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from msgspec.structs import replace
 
-from advisor.errors import NotDescribedError, SourceFileError
+from advisor.errors import NotDescribedError, Source, SourceFileError
 from advisor.models.architecture import (
     Arch,
     Family,
@@ -270,6 +270,12 @@ def load_config(path: Path) -> Shape:
         SourceFileError: It is missing, unreadable, not JSON, or lacks a size.
     """
     file = path / "config.json" if path.is_dir() else path
+    if path.is_dir() and not file.exists():
+        raise SourceFileError(
+            "no model lies in this folder",
+            source=Source(str(path)),
+            hint="Give a folder with a config.json, a .gguf or a .safetensors file.",
+        )
     return read_any(read_json_object(file), str(file))
 
 

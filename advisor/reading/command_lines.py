@@ -46,6 +46,12 @@ class Item(Struct, frozen=True):
         """What it means; empty: neither memory nor speed."""
         return self.flag.sets if self.flag else ""
 
+    @property
+    def bare(self) -> bool:
+        """Whether it stands without the word that it takes, as the switch of older versions."""
+        alone = len(self.words) == 1 and "=" not in self.words[0]
+        return alone and self.sets == "flash" and bool(self.flag and self.flag.kind == "value")
+
 
 class Unknown(Struct, frozen=True):
     """A flag that the program does not have, and the nearest that it has."""
@@ -148,6 +154,8 @@ def _wrong(items: Sequence[Item]) -> Iterator[str]:
         known = {*choices, *(item.flag.values if item.flag else ())}
         if choices and item.flag and item.flag.sets and item.value not in known:
             yield f"{item.words[0]} takes {', '.join(choices)}, not '{item.value}'"
+        elif choices and item.bare:
+            yield f"{item.words[0]} is no switch here: it takes {', '.join(choices)}"
 
 
 # ---- which program
@@ -222,7 +230,7 @@ def _flagged(tool: str, word: str, rest: list[str]) -> Item:
 
 
 def _taken(tool: str, flag: ProgramFlag, rest: list[str]) -> Sequence[str]:
-    """Take the words after a flag that are its value; an older one may have had none."""
+    """Take the words after a flag that are its value; the switch of older versions has none."""
     if flag.sets == "flash" and rest and rest[0] not in {*flag.choices, "0", "1", "true", "false"}:
         return ()
     most = {"two": 2, "many": len(rest)}.get(flag.kind, 1)

@@ -13,7 +13,7 @@ from advisor.knowledge.merit_scale import card_names
 from advisor.knowledge.names import find_format_candidates, find_framework
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.models.stored_tensors import Model
-from advisor.reading import find_cards, find_gpu
+from advisor.reading import find_cards
 from advisor.reading.format_patterns import library_format
 from advisor.reading.known import ModelRead
 from advisor.reading.logs import Log
@@ -138,7 +138,7 @@ def _card(log: Log, device: str, printed: str, knowledge: Knowledge) -> str:
     sold = f":{max(1, round(shown / GIB + 0.2))}GB" if shown else ""
     for text in (name, name + sold) if sold else (name,):
         try:
-            card = find_gpu(knowledge, text)
+            card = find_cards(knowledge, text).gpu
         except RequestError:
             continue
         if _has(card, shown):

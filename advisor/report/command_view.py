@@ -47,7 +47,7 @@ def command_markdown(found: Checked) -> str:
     return "\n\n".join(said) + "\n"
 
 
-_HEADING = {True: "A command that starts:", False: "The same without what it does not know:"}
+_HEADING = {True: "A command that starts:", False: "The same as the program takes it:"}
 
 
 def _read_as(found: Checked) -> str:

@@ -102,3 +102,11 @@ def test_the_help_names_the_defaults(capsys: Capture, monkeypatch: pytest.Monkey
     text = " ".join(outcome.out.replace("│", " ").split())
     assert "(default: as the runtime takes it)" in text
     assert "(default: 4096 or the trained length)" in text
+
+
+def test_a_folder_without_a_model_is_told_as_one(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    done = run(capsys, "advise", "--gpu", "RTX 4090", "--model", str(tmp_path))
+    assert done.code == 1
+    assert "no model lies in this folder. Give a folder with a config.json" in done.err

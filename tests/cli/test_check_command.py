@@ -91,7 +91,16 @@ def test_an_unknown_flag_is_refused_with_the_nearest_and_left_out(capsys: Captur
     assert result.code == 0
     assert "It does not start: vllm serve refuses the line." in said
     assert "Not known to vLLM 0.33.0: --frobnicate." in said
-    assert "The same without what it does not know: $ vllm serve Qwen/Qwen3-8B" in said
+    assert "The same as the program takes it: $ vllm serve Qwen/Qwen3-8B" in said
+
+
+@pytest.mark.parametrize("flag", ["-fa", "--flash-attn"])
+def test_the_switch_of_older_versions_gets_the_word_that_it_takes_now(flag: str) -> None:
+    found = checked(f"llama-server -m Qwen3-8B-Q8_0.gguf -c 4096 {flag} --port 1", "RTX 3090")
+    assert found.starts == "no"
+    assert found.pasted.wrong == (f"{flag} is no switch here: it takes on, off, auto",)
+    assert f"{flag} on --port 1" in found.corrected
+    assert checked(found.corrected, "RTX 3090").starts == "yes"
 
 
 def test_a_server_that_cannot_hold_all_sequences_starts_and_says_how_many() -> None:
