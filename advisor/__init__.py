@@ -15,7 +15,6 @@ if TYPE_CHECKING:
         LogAnswer,
         Report,
         Session,
-        Table,
         advise,
         check_command,
         diagnose,
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from advisor.errors import AdvisorError, Problems, UserError
     from advisor.files import __version__
     from advisor.knowledge import load_knowledge
+    from advisor.reverse.table import Table
     from advisor.rules.language import load_rules
     from advisor.scenario.settings import Request
 
@@ -57,6 +57,7 @@ _ELSEWHERE = {
     "AdvisorError": "errors",
     "Problems": "errors",
     "Request": "scenario.settings",
+    "Table": "reverse.table",
     "UserError": "errors",
     "__version__": "files",
     "load_knowledge": "knowledge",

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from advisor.advice import Advisor
 from advisor.advice.document import wrong_figures
-from advisor.bulk.estimates.figures import estimate_row, written
+from advisor.bulk.estimates.figures import Line, estimate_row
 from advisor.bulk.estimates.rows import read_rows
 from advisor.knowledge.types import Knowledge
 from advisor.report.prose import MOST_WORDS
@@ -56,7 +56,7 @@ def of_lines(drawn: Drawn, knowledge: Knowledge) -> int:
         stream = BytesIO(b"".join(json.dumps(one).encode() + b"\n" for one in some))
         for row in read_rows(stream, "lines.jsonl"):
             doc, failure = estimate_row(row, knowledge)
-            json.loads(written(doc))
+            json.loads(Line(row.number, doc, failure).written())
             wrong = wrong_figures(doc, doc.memory)
             wrong += [f"crash: {failure.message}"] if failure and failure.bug else []
             wrong += [] if failure or doc.parameters else ["neither figures nor a message"]

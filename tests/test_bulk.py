@@ -12,9 +12,10 @@ from typing import BinaryIO, cast
 
 import pytest
 
-from advisor.bulk.estimates import MOST_BYTES, Row, estimate_row, load, read_rows, written
+from advisor.bulk.estimates import MOST_BYTES, Line, Row, estimate_row, read_rows
 from advisor.errors import RequestError, UserError
 from advisor.files import opened
+from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
 from tests.estimate.builders import DATA, rows
 
@@ -23,7 +24,7 @@ Doc = dict[str, object]
 
 @pytest.fixture(scope="module")
 def knowledge() -> Knowledge:
-    return load()
+    return load_knowledge()
 
 
 def read(text: str | bytes, name: str = "requests.jsonl") -> list[Row]:
@@ -33,7 +34,7 @@ def read(text: str | bytes, name: str = "requests.jsonl") -> list[Row]:
 
 def line(knowledge: Knowledge, **given: object) -> Doc:
     doc, _ = estimate_row(Row(1, given), knowledge)
-    return cast("Doc", json.loads(written(doc)))
+    return cast("Doc", json.loads(Line(1, doc, None).written()))
 
 
 def part(doc: Doc, name: str) -> Mapping[str, int]:
@@ -362,12 +363,12 @@ EXACT = (
 
 
 def answers(found: list[dict[str, str]], folder: Path) -> Iterator[Mapping[str, int]]:
-    knowledge = load()
+    knowledge = load_knowledge()
     text = "".join(f"{json.dumps(requested(row, folder))}\n" for row in found)
     for row in read(text):
         doc, failure = estimate_row(row, knowledge)
         assert failure is None, failure
-        yield part(cast("Doc", json.loads(written(doc))), "memory")
+        yield part(cast("Doc", json.loads(Line(1, doc, None).written())), "memory")
 
 
 def compute_bar(row: Mapping[str, str]) -> str:

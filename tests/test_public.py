@@ -82,6 +82,12 @@ def test_models_and_cards_come_as_rows(capsys: Capture) -> None:
     ).out  # fmt: skip
     assert models.to_dict() == json.loads(out)
     assert [row["rank"] for row in models.rows()] == [1, 2, 3]
+    small = advisor.models_for("RTX 4070", limit=2, min_params="7B", max_params=8e9)
+    assert all(7e9 <= float(str(row["parameters"])) <= 8e9 for row in small.rows())
+    assert (
+        small.rows()
+        == advisor.models_for("RTX 4070", limit=2, min_params="7", max_params="8").rows()
+    )
     cards = advisor.gpus_for("qwen3-32b", limit=2, gpus=2, vendor="NVIDIA")
     assert len(cards.rows()) == 2
     assert len(repr(cards)) < 200
@@ -109,6 +115,24 @@ def test_a_log_is_read_and_what_it_lacks_is_asked() -> None:
     assert whole.report
     assert whole.cause
     assert not whole.missing
+
+
+def test_a_log_that_names_its_card_by_half_gets_the_usual_one() -> None:
+    card = "  Device 0: NVIDIA GeForce RTX 3060, compute capability 8.6, VMM: yes\n"
+    log = f"ggml_cuda_init: found 1 CUDA devices:\n{card}{LOG}"
+    found = advisor.diagnose(log, model="llama-3.1-8b", precision="Q4_K_M")
+    assert not found.missing
+    assert "is read as GeForce RTX 3060 12 GB, the usual one" in " ".join(found.written().split())
+
+
+def test_a_session_has_the_users_measurements_where_it_is_given_them(tmp_path: Path) -> None:
+    absent = advisor.Session(measurements=tmp_path / "none.csv")
+    assert absent.knowledge.user_speeds is None
+    assert absent.estimate(**ASKED) == advisor.estimate(**ASKED)
+    broken = tmp_path / "measurements.csv"
+    broken.write_text("gpu\n", encoding="utf-8")
+    with pytest.raises(advisor.UserError, match=r"measurements\.csv"):
+        advisor.Session(measurements=broken).estimate(**ASKED)
 
 
 @pytest.mark.parametrize(
@@ -142,6 +166,8 @@ def test_a_request_and_settings_at_once_are_refused() -> None:
         ({"unmeasured": "x"}, "neither true nor false"),
         ({"purpos": "code"}, "unknown key 'purpos'"),
         ({"family": 3}, "not a name"),
+        ({"min_params": "7W"}, "unknown unit|is '7W'"),
+        ({"released_after": "20x5"}, "Write 2025"),
     ],
 )
 def test_a_setting_of_the_wrong_kind_is_told(settings: dict[str, Any], said: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from advisor.advice.conclusions import (
     BarredOption,
@@ -95,42 +95,35 @@ class Advisor(Struct, frozen=True):
         Raises:
             UserError: A file is wrong; every problem of every file at once.
         """
+        return cls.with_files(OwnFiles(rules, templates, knowledge, measurements), engine)
+
+    @classmethod
+    def with_files(cls, own: OwnFiles, engine: str | None = None) -> Advisor:
+        """Load as ``load`` does, with these files of the user's."""
         try:
-            return cls.of(rules, templates, knowledge, engine, measurements)
+            return cls.of(own, engine)
         except UserError:
             from advisor.advice.partial_load import read_all  # noqa: PLC0415 - where something is wrong
 
-            raise_problems(read_all(rules, templates, knowledge).problems)
+            raise_problems(read_all(*own.folders).problems)
             raise
 
     @classmethod
-    def with_files(cls, own: OwnFiles) -> Advisor:
-        """Load as ``load`` does, with these files of the user's."""
-        return cls.load(**asdict(own))
-
-    @classmethod
-    def of(
-        cls,
-        rules: Stack = None,
-        templates: Stack = None,
-        knowledge: Stack = None,
-        engine: str | None = None,
-        measurements: Path | None = None,
-    ) -> Advisor:
-        """Load as ``load`` does, and stop at the first folder in which something is wrong.
+    def of(cls, own: OwnFiles, engine: str | None = None) -> Advisor:
+        """Load as ``with_files`` does, and stop at the first folder in which something is wrong.
 
         Raises:
             UserError: A file is wrong; every problem of that folder.
         """
-        known = with_measurements(load_knowledge(knowledge), measurements)
-        vocabulary = rule_vocabulary(knowledge)
-        files = overlaid("templates", templates, [".j2", ".txt"])
+        known = with_measurements(load_knowledge(own.knowledge), own.measurements)
+        vocabulary = rule_vocabulary(own.knowledge)
+        files = overlaid("templates", own.templates, [".j2", ".txt"])
         ruleset = load_rules(
-            rules,
+            own.rules,
             vocabulary=vocabulary,
             templates=text_names(files),
             names=known.names(),
-            over=data_dir("rules") if rules else None,
+            over=data_dir("rules") if own.rules else None,
         )
         return cls(
             known,
@@ -140,7 +133,7 @@ class Advisor(Struct, frozen=True):
             digest(
                 {
                     **{n: text for n, text in files.items() if not n.startswith(_NO_REPORT)},
-                    **behind("templates", templates, [".j2", ".txt"]),
+                    **behind("templates", own.templates, [".j2", ".txt"]),
                 }
             ),
         )

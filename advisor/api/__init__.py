@@ -10,39 +10,39 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
-from msgspec import to_builtins
 from msgspec.structs import replace
 
 from advisor.advice import Advisor
-from advisor.api.results import CommandCheck, LogAnswer, Report, Table
+from advisor.api.results import CommandCheck, LogAnswer, Report
+from advisor.calibration import with_measurements
 from advisor.errors import RequestError
+from advisor.estimator.picture import memory_picture
 from advisor.files import __version__, user_cache_dir
-from advisor.knowledge.layers import Stack
+from advisor.knowledge import load_knowledge
+from advisor.knowledge.layers import OwnFiles, Stack
 from advisor.knowledge.reach import names_only
 from advisor.reading.model_names import local_model
-from advisor.report import Page
 from advisor.report.assembly import document
-from advisor.report.figures import spoken
 from advisor.scenario.settings import Request, request_from
 
 if TYPE_CHECKING:
-    from advisor.bulk.estimates import LineDoc
-    from advisor.report.diagnosis import Diagnosis
-    from advisor.report.prose import Length
-    from advisor.reverse import Found
-    from advisor.reverse.asked import Page as TablePage
+    from collections.abc import Iterator
+    from typing import BinaryIO
 
-_WIDTH = 88
-"""Columns of a page of text."""
+    from advisor.bulk.estimates import Line, LineDoc
+    from advisor.knowledge.types import Knowledge
+    from advisor.reading.log_file import LogText
+    from advisor.reverse.table import Table
+
 __all__ = [
     "CommandCheck",
     "LogAnswer",
     "Report",
     "Session",
-    "Table",
     "advise",
     "check_command",
     "diagnose",
@@ -51,9 +51,15 @@ __all__ = [
     "models_for",
 ]
 
+Extra = Literal["barred", "reasons", "memory", "options"]
+"""What people look for and cannot run here, which JSON and long pages list; the conditions behind
+what is barred, which JSON lists; how memory grows with context, as with ``--memory``; every what-if
+that fits, as with ``--options``."""
+_USUAL: Sequence[Extra] = ("barred", "reasons")
+
 
 class Session:
-    """Rules, texts and knowledge, loaded once for many questions."""
+    """Rules, texts and knowledge, loaded once for many questions, each when it is first needed."""
 
     def __init__(
         self,
@@ -61,24 +67,50 @@ class Session:
         rules: Stack = None,
         templates: Stack = None,
         knowledge: Stack = None,
+        measurements: Path | None = None,
         files: bool = True,
         hub: bool = False,
+        offline: bool = False,
     ) -> None:
-        """Load the built-in folders, with those given laid over them.
+        """Lay folders over the built-in ones.
 
         Args:
             rules: Folders of your own, as for ``--rules``.
             templates: As for ``--templates``.
             knowledge: As for ``--knowledge``.
+            measurements: The file that ``advisor measure`` keeps; it counts where it exists.
             files: Whether a question may name a path of this machine, or its card (``local``).
             hub: Whether models that are not known are read from Hugging Face, as with ``--hub``.
+            offline: Whether only what was read from there before is taken.
+        """
+        self._own = OwnFiles(rules, templates, knowledge, measurements)
+        self._files, self._hub, self._offline = files, hub, offline
+        self._advisor: Advisor | None = None
+        self._knowledge: Knowledge | None = None
+
+    @property
+    def advisor(self) -> Advisor:
+        """Rules, knowledge and an engine.
 
         Raises:
             UserError: A file is wrong; every problem of every file at once.
         """
-        self._templates, self._knowledge = templates, knowledge
-        self._files, self._hub = files, hub
-        self.advisor = Advisor.load(rules=rules, templates=templates, knowledge=knowledge)
+        if self._advisor is None:
+            self._advisor = Advisor.with_files(self._own)
+            self._knowledge = self._advisor.knowledge
+        return self._advisor
+
+    @property
+    def knowledge(self) -> Knowledge:
+        """Cards, models, formats and frameworks, with the user's measurements.
+
+        Raises:
+            UserError: A file is wrong; every problem of it.
+        """
+        if self._knowledge is None:
+            own = self._own
+            self._knowledge = with_measurements(load_knowledge(own.knowledge), own.measurements)
+        return self._knowledge
 
     @property
     def versions(self) -> Mapping[str, str]:
@@ -94,7 +126,7 @@ class Session:
     @property
     def names(self) -> Mapping[str, list[str]]:
         """What is known by name: cards, models, weight formats and frameworks."""
-        known = self.advisor.knowledge
+        known = self.knowledge
         return {
             "gpu": list(known.gpus),
             "model": list(known.models),
@@ -109,23 +141,48 @@ class Session:
 
     def _named(self, request: Request) -> Request:
         """Name the models that only the hub knows by the files that are read from it."""
-        if not self._hub:
+        if not (self._files or self._hub):
             return request
-        known = self.advisor.knowledge
+        look = partial(local_model, knowledge=self.knowledge, hub=self._hub, offline=self._offline)
         named = ((name, getattr(request, name)) for name in ("model", "draft_model"))
-        read = {k: local_model(v, known, hub=True, offline=False) for k, v in named if v}
-        return replace(request, **read)
+        return replace(request, **{name: look(text) for name, text in named if text})
 
-    def advise(self, request: Request | None = None, /, **settings: object) -> Report:
+    def advise(
+        self,
+        request: Request | None = None,
+        extras: Sequence[Extra] = _USUAL,
+        /,
+        **settings: object,
+    ) -> Report:
         """Say whether a model runs on a card, how well, and what to change.
+
+        Args:
+            request: In place of settings.
+            extras: What it holds besides; see ``Extra``.
+            settings: Those of a request.
 
         Raises:
             UserError: A name, a number or a setting is wrong.
         """
         with self._reach():
             asked = self._named(_asked(request, settings))
-            found = self.advisor.advise(asked, complete=True)
-        return Report(document(found, templates=self._templates), self._templates)
+            found = self.advisor.advise(asked, complete="barred" in extras)
+            picture = memory_picture(found.scenario, self.knowledge) if "memory" in extras else None
+        templates = self._own.templates
+        doc = document(
+            found,
+            templates=templates,
+            picture=picture,
+            options="options" in extras,
+            reasons="reasons" in extras,
+        )
+
+        def trace() -> str:
+            from advisor.workbench.explanation import traced  # noqa: PLC0415  seldom
+
+            return traced(self.advisor, found)
+
+        return Report(doc, templates, trace)
 
     def explain(self, rule: str | None = None, /, **settings: object) -> str:
         """Say why: of a rule, what let it fire or kept it silent; without one, of the advice.
@@ -153,106 +210,89 @@ class Session:
 
         with self._reach():
             asked = self._named(_asked(request, settings))
-            return estimate_request(asked, self.advisor.knowledge)
+            return estimate_request(asked, self.knowledge)
 
-    def models_for(
-        self,
-        gpu: str,
-        *,
-        limit: int | None = 10,
-        all_formats: bool = False,
-        family: str | None = None,
-        licences: Sequence[str] = (),
-        **settings: object,
-    ) -> Table:
+    def estimate_lines(self, stream: BinaryIO, name: str) -> Iterator[Line]:
+        """Estimate every line of a file, JSON Lines or CSV; what is wrong stays on its line.
+
+        Args:
+            stream: Bytes of the file.
+            name: Its name, whose end says what it is; also for messages.
+
+        Raises:
+            UserError: Nothing of it can be read.
+        """
+        from advisor.bulk.estimates import estimates  # noqa: PLC0415  start-up
+
+        return estimates(stream, name, self.knowledge)
+
+    def models_for(self, gpu: str, *, limit: int | str | None = 10, **asked: object) -> Table:
         """List the best models and formats that run on a card.
 
         Args:
             gpu: The card or cards, as ``--gpu`` takes them.
-            limit: Most rows; None: all.
-            all_formats: A row for every format that fits.
-            family: Only this family.
-            licences: Only these licences.
-            settings: Those of a request, and ``purpose`` (chat, code ...), ``prefer``,
-                ``precisions``, ``min_speed`` (tokens/s), ``max_loss`` (% of perplexity),
-                ``unmeasured``.
+            limit: Most rows; None or "all": all.
+            asked: Settings of a request, and ``all_formats``, ``family``, ``licences``,
+                ``modality``, ``min_params``, ``max_params`` (billions, or "500M"),
+                ``released_after``, ``purpose`` (chat, code ...), ``prefer``, ``precisions``,
+                ``min_speed`` (tokens/s), ``max_loss`` (% of perplexity, or "any"), ``unmeasured``.
 
         Raises:
             UserError: A name or a number is wrong.
         """
         from advisor import reverse  # noqa: PLC0415  start-up
-        from advisor.reverse.asked import Wishes, models_page  # noqa: PLC0415  start-up
+        from advisor.reverse.asked import Wishes  # noqa: PLC0415  start-up
+        from advisor.reverse.table import Table  # noqa: PLC0415  start-up
 
-        stated: dict[str, object] = {
-            "limit": limit,
-            "all_formats": all_formats,
-            "family": family,
-            "licences": licences,
-        }
-        asked = Wishes("models-for", stated, settings, gpu=gpu)
-        known, own = self.advisor.knowledge, asked.own
-        wanted = reverse.ModelFilter(family=own.get("family"), licences=own.get("licences", ()))
+        wishes, known = Wishes("models-for", limit, asked, gpu=gpu), self.knowledge
         with self._reach():
             cards, found = reverse.models_for(
-                asked.subject, asked.settings("quality"), wanted, known,
-                limit=asked.limit, all_formats=own.get("all_formats", False),
+                wishes.subject, wishes.settings("quality"), wishes.models(), known,
+                limit=wishes.limit, all_formats=wishes.own.get("all_formats", False),
             )  # fmt: skip
-        return self._table("models-for", cards.gpu.name, found, models_page(cards, found, known))
+        return Table(cards, found, known)
 
-    def gpus_for(
-        self,
-        model: str,
-        *,
-        limit: int | None = 10,
-        sort: str = "price",
-        vendor: str | None = None,
-        forms: Sequence[str] = (),
-        max_price_usd: float | None = None,
-        **settings: object,
-    ) -> Table:
+    def gpus_for(self, model: str, *, limit: int | str | None = 10, **asked: object) -> Table:
         """List the cards that run a model, up to ``gpus`` of each (1 unless stated).
 
         Args:
             model: The model, as ``--model`` takes it.
-            limit: Most rows; None: all.
-            sort: price, memory, speed or power.
-            vendor: Only cards of this vendor.
-            forms: desktop, workstation, laptop, datacenter, edge, unified.
-            max_price_usd: Launch price of all cards together, at most.
-            settings: As for ``models_for``.
+            limit: Most rows; None or "all": all.
+            asked: As for ``models_for``, and instead of what tells models: ``sort`` (price, memory,
+                speed or power), ``vendor``, ``forms`` (desktop, laptop ...), ``max_price_usd`` and
+                ``max_power_w`` of all cards together.
 
         Raises:
             UserError: A name or a number is wrong.
         """
         from advisor import reverse  # noqa: PLC0415  start-up
-        from advisor.reverse.asked import Wishes, cards_page  # noqa: PLC0415  start-up
+        from advisor.reverse.asked import Wishes  # noqa: PLC0415  start-up
+        from advisor.reverse.table import Table  # noqa: PLC0415  start-up
 
-        stated: dict[str, object] = {"limit": limit, "sort": sort, "vendor": vendor, "forms": forms}
-        stated["max_price_usd"] = max_price_usd
-        asked = Wishes("gpus-for", stated, settings, model=model)
-        known, own = self.advisor.knowledge, asked.own
-        wanted = reverse.CardFilter(
-            vendor=own.get("vendor"),
-            forms=own.get("forms", ()),
-            max_price_usd=own.get("max_price_usd"),
-        )
+        wishes, known = Wishes("gpus-for", limit, asked, model=model), self.knowledge
         with self._reach():
-            subject = self._named(Request(model=asked.subject)).model or ""
-            wish = asked.settings("balanced")
+            subject = self._named(Request(model=wishes.subject)).model or ""
             read, found = reverse.gpus_for(
-                subject, wish, wanted, known, sort=own.get("sort", "price"), limit=asked.limit
-            )
-        return self._table("gpus-for", read.name, found, cards_page(read, found, known))
+                subject, wishes.settings("balanced"), wishes.cards(), known,
+                sort=wishes.own.get("sort", "price"), limit=wishes.limit,
+            )  # fmt: skip
+        return Table(read, found, known)
 
-    def _table(self, question: str, subject: str, found: Found, page: TablePage) -> Table:
-        from advisor.reverse.asked import written_markdown, written_text  # noqa: PLC0415
-        from advisor.reverse.documents import reverse_doc  # noqa: PLC0415  start-up
-
-        pages = {"text": partial(written_text, page), "markdown": partial(written_markdown, page)}
-        return Table(reverse_doc(question, subject, found, self.advisor.knowledge), pages)
-
-    def check_command(self, command: str, /, **machine: object) -> CommandCheck:
+    def check_command(
+        self,
+        command: str,
+        machine: Request | None = None,
+        extras: Sequence[Extra] = _USUAL,
+        /,
+        **settings: object,
+    ) -> CommandCheck:
         """Say whether a command starts on a card (``gpu=``, ``ram=`` ...), and which one does.
+
+        Args:
+            command: As it would be typed.
+            machine: In place of settings.
+            extras: What the report holds besides, ``barred`` and ``reasons``.
+            settings: The card and the computer around it.
 
         Raises:
             UserError: The command, the model or the card cannot be read.
@@ -261,16 +301,34 @@ class Session:
         from advisor.report import command_view as view  # noqa: PLC0415  start-up
 
         with self._reach():
-            found = checked(_text(command, "command"), request_from(machine), self.advisor)
-            doc = document(self.advisor.with_expected(found.advice), templates=self._templates)
-        details = to_builtins(view.command_doc(found, doc).command)
+            asked = _asked(machine, settings)
+            found = checked(_text(command, "command"), asked, self.advisor)
+            advice = (
+                self.advisor.with_expected(found.advice) if "barred" in extras else found.advice
+            )
+        templates = self._own.templates
+        doc = document(advice, templates=templates, reasons="reasons" in extras)
         text = "".join(f"{line}\n" for line in view.command_lines(found))
         said = {"text": text, "markdown": view.command_markdown(found)}
-        report = Report(doc, self._templates)
-        return CommandCheck(found.starts, found.corrected or None, details, report, said)
+        return CommandCheck(view.command_doc(found, doc), Report(doc, templates), said)
 
-    def diagnose(self, log: str, /, **settings: object) -> LogAnswer:
+    def diagnose(
+        self,
+        log: str | LogText,
+        request: Request | None = None,
+        shown: str = "the log",
+        own_card: str = "",
+        /,
+        **settings: object,
+    ) -> LogAnswer:
         """Read the text of a log or an error, set its figures beside ours, and say what helps.
+
+        Args:
+            log: Its text.
+            request: What is known besides, in place of settings; it counts before the log.
+            shown: What messages call the log.
+            own_card: The card that counts where neither log nor settings name one.
+            settings: Those of a request.
 
         Raises:
             UserError: No line of it is known, or a setting is wrong.
@@ -278,29 +336,17 @@ class Session:
         from advisor.reading.log_file import read_log  # noqa: PLC0415  start-up
         from advisor.report import diagnosing  # noqa: PLC0415
 
+        if isinstance(log, str):
+            log = read_log(None, io.BytesIO(_text(log, "log").encode("utf-8", "replace")))
+        templates = self._own.templates
         with self._reach():
             made, missing = diagnosing.diagnose(
-                read_log(None, io.BytesIO(_text(log, "log").encode("utf-8", "replace"))),
-                self._named(request_from(settings)),
-                self.advisor,
-                knowledge=self._knowledge,
-                templates=self._templates,
-            )
-        report = Report(made.advice, self._templates) if made.advice else None
-        cause = made.cause.text if made.cause else None
-        questions = [str(one) for one in missing]
-        return LogAnswer(
-            cause, questions, to_builtins(made), report, partial(_log_page, made, self._templates)
-        )
-
-
-def _log_page(made: Diagnosis, templates: Stack, form: str, length: Length) -> str:
-    from advisor.report import diagnosing as views  # noqa: PLC0415  start-up
-
-    page = Page(made.advice, length, templates) if made.advice else None
-    with spoken(templates):
-        said = views.markdown(made) if form == "markdown" else views.text(made, _WIDTH)
-        return views.with_advice(said, page, form)
+                log, self._named(_asked(request, settings)), self.advisor,
+                knowledge=self._own.knowledge, templates=templates, shown=shown,
+                own_card=own_card,
+            )  # fmt: skip
+        report = Report(made.advice, templates) if made.advice else None
+        return LogAnswer(made, missing, report, diagnosing.written, templates)
 
 
 def _text(value: object, what: str) -> str:
@@ -315,37 +361,10 @@ def _asked(request: Request | None, settings: Mapping[str, object]) -> Request:
     return request_from(settings) if request is None else request
 
 
-@cache
-def _built_in() -> Session:
-    """The built-in folders, loaded at the first question."""
-    return Session()
-
-
-def advise(request: Request | None = None, /, **settings: object) -> Report:
-    """As ``Session.advise``, with the built-in rules, texts and knowledge."""
-    return _built_in().advise(request, **settings)
-
-
-def estimate(request: Request | None = None, /, **settings: object) -> LineDoc:
-    """As ``Session.estimate``."""
-    return _built_in().estimate(request, **settings)
-
-
-def models_for(gpu: str, **asked: Any) -> Table:
-    """As ``Session.models_for``."""
-    return _built_in().models_for(gpu, **asked)
-
-
-def gpus_for(model: str, **asked: Any) -> Table:
-    """As ``Session.gpus_for``."""
-    return _built_in().gpus_for(model, **asked)
-
-
-def check_command(command: str, /, **machine: object) -> CommandCheck:
-    """As ``Session.check_command``."""
-    return _built_in().check_command(command, **machine)
-
-
-def diagnose(log: str, /, **settings: object) -> LogAnswer:
-    """As ``Session.diagnose``."""
-    return _built_in().diagnose(log, **settings)
+_BUILT_IN = Session()
+advise = _BUILT_IN.advise
+estimate = _BUILT_IN.estimate
+models_for = _BUILT_IN.models_for
+gpus_for = _BUILT_IN.gpus_for
+check_command = _BUILT_IN.check_command
+diagnose = _BUILT_IN.diagnose

@@ -1,4 +1,4 @@
-"""What the questions give: documents, the pages made of them, and rows for a table."""
+"""What the questions give: documents, and the pages and rows made of them."""
 
 from __future__ import annotations
 
@@ -7,46 +7,47 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
-from advisor.errors import RequestError
-from advisor.report import FORMATS, Page, render_json
-from advisor.reverse.documents import COLUMNS, ReverseDoc, flat_row, written_csv
-from advisor.suggest import did_you_mean
+from advisor.advice.document import wrong_in
+from advisor.report import FORMATS, Page, chosen, render_json
+from advisor.report.figures import say, spoken
+from advisor.report.prose import too_long
 
 if TYPE_CHECKING:
     from advisor.advice.document import Advice
+    from advisor.errors import UserError
     from advisor.knowledge.layers import Stack
+    from advisor.report.command_view import CommandAnswer
+    from advisor.report.diagnosis import Diagnosis
     from advisor.report.prose import Length
 
-Writer = Callable[[str, "Length"], str]
-"""Writes a form, ``text`` or ``markdown``, with so much of the report."""
-
-
-def _chosen(form: str, forms: Mapping[str, Callable[[], str]]) -> str:
-    """Write the form that is asked for.
-
-    Raises:
-        RequestError: There is no such form.
-    """
-    if form not in forms:
-        hint = did_you_mean(form, forms) or f"Known: {', '.join(forms)}."
-        raise RequestError(f"'{form}' is no format of this answer", hint=hint)
-    return forms[form]()
+_WIDTH = 88
+"""Columns of a page of text."""
 
 
 class Report:
     """One report: its document, and the pages made of it."""
 
-    def __init__(self, doc: Advice, templates: Stack = None) -> None:
-        """Hold a document and the texts it is written with."""
+    def __init__(
+        self, doc: Advice, templates: Stack = None, trace: Callable[[], str] | None = None
+    ) -> None:
+        """Hold a document, the texts it is written with, and what traces its rules."""
         self.document = doc
-        self._templates = templates
+        self.templates = templates
+        self._trace = trace
 
     @property
     def fits(self) -> bool:
         """Whether all of it runs on the cards."""
         return self.document.verdict.state in {"fits", "tight"}
+
+    def noted(self, said: Sequence[str]) -> None:
+        """Let it say these sentences too where it tells how the question was read."""
+        if said:
+            scenario = self.document.scenario
+            self.document.scenario = replace(scenario, read_as=(*scenario.read_as, *said))
 
     def to_dict(self) -> dict[str, Any]:
         """Give the document of ``advise --format json``, as plain values."""
@@ -70,10 +71,21 @@ class Report:
             for item in self.document.recommendations
         ]
 
-    def written(self, form: str = "text", length: Length = "standard") -> str:
+    def written(
+        self,
+        form: str = "text",
+        length: Length = "standard",
+        *,
+        width: int = _WIDTH,
+        color: bool = False,
+    ) -> str:
         """Write it as text, markdown, html or json, at a length: short, standard or full."""
-        page = Page(self.document, length, self._templates)
-        return _chosen(form, {name: partial(one.write, page) for name, one in FORMATS.items()})
+        page = Page(self.document, length, self.templates, width=width, color=color)
+        return chosen(form, {name: partial(one.write, page) for name, one in FORMATS.items()})
+
+    def flaws(self, length: Length) -> list[str]:
+        """Say what of it does not hold: figures, sums, bounds, words."""
+        return [*wrong_in(self.document), *too_long(self.document, length, self.templates)]
 
     @property
     def why(self) -> str:
@@ -90,6 +102,11 @@ class Report:
             f"{one.title}: {one.reason}" for one in self.document.not_recommended
         )
         return "\n".join([*lines, *(["Not recommended:", *barred] if barred else [])]) + "\n"
+
+    @property
+    def trace(self) -> str:
+        """Every rule, as ``--why`` prints it: those that fired, and what kept others silent."""
+        return self._trace() if self._trace else ""
 
     @property
     def markdown(self) -> str:
@@ -112,47 +129,29 @@ class Report:
         return f"<advisor.Report {self.document.verdict.state}: {self.document.verdict.sentence}>"
 
 
-class Table:
-    """The rows of ``models_for`` or ``gpus_for``, the best first."""
-
-    def __init__(self, doc: ReverseDoc, pages: Mapping[str, Callable[[], str]]) -> None:
-        """Hold an answer, and what writes its pages."""
-        self.document = doc
-        self._pages = pages
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give the document of ``--format json``, as plain values."""
-        found: dict[str, Any] = json.loads(render_json(self.document))
-        return found
-
-    def rows(self) -> list[dict[str, object]]:
-        """Give a flat row for each model or card, with the columns of ``--format csv``."""
-        return [{name: flat_row(row).get(name) for name in COLUMNS} for row in self.document.rows]
-
-    def written(self, form: str = "text") -> str:
-        """Write it as text, markdown, csv or json."""
-        doc = self.document
-        data = {"csv": lambda: written_csv(doc), "json": lambda: render_json(doc)}
-        return _chosen(form, {**self._pages, **data})
-
-    def __str__(self) -> str:
-        return self.written()
-
-    def __repr__(self) -> str:
-        doc = self.document
-        return f"<advisor.Table {doc.question} {doc.subject}: {len(doc.rows)} of {doc.fitting}>"
-
-
 class CommandCheck(Struct, frozen=True):
     """What comes of a command: whether it starts, the one that does, and the report."""
 
-    starts: Literal["yes", "in part", "no"]
-    corrected: str | None
-    details: Mapping[str, Any]
-    """The object ``command`` of ``check-command --format json``."""
+    document: CommandAnswer
     report: Report
     _said: Mapping[str, str]
     """Form -> what stands above the report."""
+
+    @property
+    def starts(self) -> Literal["yes", "in part", "no"]:
+        """Whether it starts; in part: with a part of the model in system RAM."""
+        return self.document.command.starts
+
+    @property
+    def corrected(self) -> str | None:
+        """The line that starts; None where this one does, or none is known."""
+        return self.document.command.corrected
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        """The object ``command`` of ``check-command --format json``."""
+        found: Mapping[str, Any] = to_builtins(self.document.command)
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Give the document of ``check-command --format json``, as plain values."""
@@ -164,27 +163,61 @@ class CommandCheck(Struct, frozen=True):
             name: lambda: f"{self._said[form]}\n{self.report.written(form, length)}"
             for name in self._said
         }
-        return _chosen(form, {**pages, "json": lambda: render_json(self.to_dict())})
+        return chosen(form, {**pages, "json": lambda: render_json(self.document)})
 
 
 class LogAnswer(Struct, frozen=True):
     """What a log says beside our figures; the report where it tells enough."""
 
-    cause: str | None
-    """What went wrong, in a sentence."""
-    missing: Sequence[str]
-    """What it does not tell, as questions; empty where the report is whole."""
-    details: Mapping[str, Any]
-    """The document of ``diagnose --format json``."""
+    document: Diagnosis
+    errors: Sequence[UserError]
+    """What is missing for figures of ours."""
     report: Report | None
-    _write: Writer
+    _above: Callable[[Diagnosis, str, int], str]
+    """Writes what stands above the report, in a form and so many columns."""
+    _templates: Stack
+
+    @property
+    def cause(self) -> str | None:
+        """What went wrong, in a sentence."""
+        return self.document.cause.text if self.document.cause else None
+
+    @property
+    def missing(self) -> Sequence[str]:
+        """What it does not tell, as questions; empty where the report is whole."""
+        return [str(one) for one in self.errors]
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        """The document of ``diagnose --format json``."""
+        return self.to_dict()
 
     def to_dict(self) -> dict[str, Any]:
         """Give the document of ``diagnose --format json``, as plain values."""
-        return dict(self.details)
+        found: dict[str, Any] = to_builtins(self.document)
+        return found
 
     def written(self, form: str = "text", length: Length = "short") -> str:
         """Write it as text, markdown or json, with so much of the report and what is missing."""
-        asked = "".join(f"\n{question}\n" for question in self.missing)
-        forms = {name: lambda: self._write(form, length) + asked for name in ("text", "markdown")}
-        return _chosen(form, {**forms, "json": lambda: render_json(self.to_dict())})
+        asked = "" if form == "json" else "".join(f"\n{question}\n" for question in self.missing)
+        return self.page(form, length) + asked
+
+    def page(
+        self,
+        form: str,
+        length: Length,
+        *,
+        above: Callable[[Diagnosis, str, int], str] | None = None,
+        width: int = _WIDTH,
+        color: bool = False,
+    ) -> str:
+        """Write it without what is missing; a terminal draws for itself what stands above."""
+        above = above or self._above
+        pages = {one: partial(above, self.document, one, width) for one in ("text", "markdown")}
+        with spoken(self._templates):
+            found = chosen(form, {**pages, "json": lambda: render_json(self.document)})
+            if self.report is None or form == "json":
+                return found
+            title = f"{'## ' * (form == 'markdown')}{say('log.head.advice')}"
+            below = self.report.written(form, length, width=width, color=color).rstrip("\n")
+            return f"{found}\n{title}\n\n{below}\n"

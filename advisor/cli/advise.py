@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from msgspec.structs import replace
+from msgspec.structs import asdict
 
-from advisor.advice import Advisor
+from advisor.api import Extra, Session
 from advisor.cli.options import LENGTHS, OWN_FILES, Asked, Hub, Length, Offline, takes_request
 from advisor.cli.report_output import takes_own_files, write_report
 from advisor.errors import raise_problems
 from advisor.knowledge.layers import OwnFiles
-from advisor.knowledge.types import Knowledge
-from advisor.reading.model_names import local_model
 from advisor.report import FORMATS
 from advisor.report.templates import template_problems
-from advisor.scenario.settings import Request
 
 NOT_FITTING = 3
 
@@ -108,30 +106,21 @@ def advise(
     if hub or offline:
         raise_problems(asked.wrong)
     raise_problems(template_problems(own.templates))
-    advisor = Advisor.with_files(own)
-    known = advisor.knowledge
-    request = asked.request if hub or offline else asked.checked(known)
-    advice = advisor.advise(_on_disk(request, known, hub=hub, offline=offline))
+    session = Session(**asdict(own), hub=hub or offline, offline=offline)
+    known = session.advisor.knowledge
+    complete = FORMATS[format_].complete
+    extras: Mapping[Extra, bool] = {
+        "barred": complete or length is Length.full or why,
+        "reasons": complete or strict,
+        "memory": memory,
+        "options": options,
+    }
+    report = session.advise(
+        asked.request if hub or offline else asked.checked(known),
+        [extra for extra, taken in extras.items() if taken],
+    )
     write_report(
-        advisor,
-        advice,
-        templates=own.templates,
-        form=format_.value,
-        length=LENGTHS[length],
-        output=output,
-        options=options,
-        why=why,
-        memory=memory,
-        strict=strict,
+        report, form=format_.value, length=LENGTHS[length], output=output, why=why, strict=strict
     )
-    if fail_unless_fits and advice.state != "fits":
+    if fail_unless_fits and report.document.verdict.state != "fits":
         raise typer.Exit(NOT_FITTING)
-
-
-def _on_disk(request: Request, knowledge: Knowledge, *, hub: bool, offline: bool) -> Request:
-    """Name models that only the hub knows by the files that were read from it."""
-    model, draft = (
-        name and local_model(name, knowledge, hub=hub, offline=offline)
-        for name in (request.model, request.draft_model)
-    )
-    return replace(request, model=model, draft_model=draft)

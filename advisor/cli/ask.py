@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from msgspec.structs import fields
+from msgspec.structs import asdict
 
-from advisor.advice import Advisor
+from advisor.api import Session
 from advisor.cli.advise import NOT_FITTING, Format, advise
 from advisor.cli.options import LENGTHS, Asked, Length, Output, adds_to_request
-from advisor.cli.own_settings import TAKEN, standing, stated_here
-from advisor.cli.report_output import named, takes_folders, takes_own_files, width_of, write
-from advisor.cli.reverse import Form, GivenCards, GivenModels, gpus_for, models_for
+from advisor.cli.own_settings import TAKEN, standing, stated_here, used_settings
+from advisor.cli.report_output import takes_folders, takes_own_files, width_of, write
+from advisor.cli.reverse import Form, flags_of, gpus_for, models_for
 from advisor.errors import RequestError, raise_problems
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.layers import OwnFiles, Stack
@@ -25,24 +25,16 @@ from advisor.knowledge.merit import use_said
 from advisor.reading.log_file import read_log
 from advisor.reading.sentences import read_sentence
 from advisor.reading.shell import Read
-from advisor.report import Page, render_json
-from advisor.report.diagnosing import (
-    NUMBERS,
-    cells,
-    head,
-    markdown,
-    remarks,
-    text,
-    text_head,
-    with_advice,
-)
-from advisor.report.diagnosing import diagnose as answer_log
+from advisor.report.diagnosing import NUMBERS, cells, head, remarks, text_head
 from advisor.report.diagnosis import Diagnosis
-from advisor.report.figures import say, spoken
+from advisor.report.figures import say
 from advisor.scenario.settings import FLAGS, KEYS, SETTINGS, WITH_UNITS
 from advisor.units import shell_word
 
 _TEXT = next(iter(Format))
+_WHY = frozenset({"why"})
+_ANSWERED = frozenset({"why", "slow"})
+"""Words that a report of the standard length answers: it says what happens."""
 
 
 @takes_folders
@@ -54,8 +46,13 @@ def ask(
         Format, typer.Option("--format", metavar="<word>", help="How the report is written.")
     ] = _TEXT,
     length: Annotated[
-        Length, typer.Option(metavar="<word>", help="How much is said: short, standard or full.")
-    ] = Length.short,
+        Length | None,
+        typer.Option(
+            metavar="<word>",
+            help="How much is said: short, standard or full. (default: short, or standard where "
+            "you ask why)",
+        ),
+    ] = None,
     output: Output = None,
     *,
     own: OwnFiles,
@@ -75,11 +72,13 @@ def ask(
     if read.asks != "advise":
         _list(read, format_.value, output, own.knowledge)
         return
+    why = bool(_WHY.intersection(map(str.casefold, read.left)))
+    read.left = [word for word in read.left if not why or word.casefold() not in _ANSWERED]
     _show(read, _as_flags(read.settings), aside=format_ is not _TEXT)
     advise(
         **_values(read),
         format_=format_,
-        length=length,
+        length=length or (Length.standard if why else Length.short),
         output=output,
         rules=own.rules,
         templates=own.templates,
@@ -106,11 +105,11 @@ def _list(read: Read, form: str, output: Path | None, knowledge: Stack) -> None:
     """
     if form not in {"text", "json"}:
         raise RequestError(f"a list is not written as {form}", hint="Write --format json.")
-    kind = GivenModels if read.asks == "models-for" else GivenCards
+    names = {one.name for one in flags_of(read.asks)}
     said = {(WITH_UNITS.get(k) or SETTINGS[k]).typed_name: v for k, v in read.settings.items()}
     taken: dict[str, object] = {}
     for key, value in {**said, **read.wanted}.items():
-        if key in kind.__struct_fields__:
+        if key in names:
             taken[key] = value if isinstance(value, int) else str(value)
         else:
             read.left.append(f"{key.replace('_', '-')} {value}")
@@ -118,12 +117,11 @@ def _list(read: Read, form: str, output: Path | None, knowledge: Stack) -> None:
     _show(read, f"{read.asks} {_as_flags(taken)}".rstrip(), aside=form != "text")
     if "precision" in taken:
         taken["precision"] = [taken["precision"]]
-    names = ("for_" if key == "for" else key for key in TAKEN[read.asks])
-    taken |= standing(n for n in names if n in kind.__struct_fields__ and n not in taken)
+    own = ("for_" if key == "for" else key for key in TAKEN[read.asks])
+    taken |= standing(name for name in own if name in names and name not in taken)
     written = Form.table if form == "text" else Form.json
-    usual = {one.name: one.default for one in fields(kind)}
     answer = models_for if read.asks == "models-for" else gpus_for
-    answer(**{**usual, **taken, "format_": written, "output": output, "knowledge": knowledge})
+    answer(**{**taken, "format_": written, "output": output, "knowledge": knowledge})
 
 
 def _take_use(read: Read, taken: dict[str, object]) -> None:
@@ -194,20 +192,21 @@ def diagnose(
     raise_problems(asked.wrong)
     if log is None and (sys.stdin is None or sys.stdin.isatty()):
         raise RequestError("no log is named", hint="Name a file, or send one to standard input.")
-    advisor = Advisor.with_files(own)
-    lines, shown = read_log(log, sys.stdin.buffer), _named(log)
     own_card = str(one.value) if (one := stated_here().get("gpu")) else ""
-    made, missing = answer_log(
-        lines, asked.request, advisor, knowledge=own.knowledge, templates=own.templates,
-        shown=shown, own_card=own_card,
-    )  # fmt: skip
-    if made.advice and not asked.request.gpu and made.settings.get("gpu") == own_card:
+    lines = read_log(log, sys.stdin.buffer)
+    answer = Session(**asdict(own)).diagnose(lines, asked.request, _named(log), own_card)
+    report = answer.report
+    if report and not asked.request.gpu and answer.document.settings.get("gpu") == own_card:
         standing(["gpu"])
-        named(made.advice)
-    with spoken(own.templates):
-        write(_written(made, format_, LENGTHS[length], output, own.templates), output)
-    raise_problems(missing)
-    if fail_unless_fits and made.advice and made.advice.verdict.state != "fits":
+        report.noted(used_settings())
+    terminal = format_ is LogFormat.text and output is None and sys.stdout.isatty()
+    color, width = terminal and not os.environ.get("NO_COLOR"), width_of(terminal=terminal)
+    above = _drawn_above if terminal else None
+    write(
+        answer.page(format_.value, LENGTHS[length], above=above, width=width, color=color), output
+    )
+    raise_problems(answer.errors)
+    if fail_unless_fits and report and report.document.verdict.state != "fits":
         raise typer.Exit(NOT_FITTING)
 
 
@@ -215,29 +214,8 @@ def _named(log: Path | None) -> str:
     return f"'{log}'" if log and str(log) != "-" else "standard input"
 
 
-# ---- written
-
-
-def _written(
-    made: Diagnosis, form: LogFormat, length: str, output: Path | None, templates: Stack
-) -> str:
-    if form is LogFormat.json:
-        return render_json(made)
-    terminal = form is LogFormat.text and output is None and sys.stdout.isatty()
-    width = width_of(terminal=terminal)
-    color = terminal and not os.environ.get("NO_COLOR")
-    said = markdown(made) if form is LogFormat.markdown else _text(made, width, terminal=terminal)
-    page = (
-        Page(made.advice, length, templates, width=width, color=color)  # type: ignore[arg-type]  # one of LENGTHS
-        if made.advice
-        else None
-    )
-    return with_advice(said, page, form.value)
-
-
-def _text(made: Diagnosis, width: int, *, terminal: bool) -> str:
-    if not terminal:
-        return text(made, width)
+def _drawn_above(made: Diagnosis, _form: str, width: int) -> str:
+    """What a log says, with its table as rich draws it."""
     lines = [*text_head(made, width), *_drawn(made, width), *remarks(made, width)]
     return "\n".join(lines).rstrip("\n") + "\n"
 

@@ -7,17 +7,20 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated, BinaryIO, TextIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 from msgspec import Struct
 
-from advisor.bulk.estimates import Failure, Row, estimate_row, load, read_rows, written
+from advisor.api import Session
 from advisor.cli.options import KnowledgeFolder, NoMeasurements
 from advisor.cli.report_output import measurements_of
 from advisor.errors import EngineError, RequestError
 from advisor.files import opened
-from advisor.knowledge.types import Knowledge
+
+if TYPE_CHECKING:
+    from advisor.bulk.estimates import Line
+    from advisor.knowledge.types import Knowledge
 
 _STDIN = "-"
 _REFRESH_S = 0.2
@@ -49,12 +52,17 @@ def estimate(
     count = _Count()
     destination = opened(out, source=source) if out else nullcontext(sys.stdout)
     with _input(source) as stream, destination as target:
-        known = load(knowledge, None if no_measurements else measurements_of(knowledge))
-        _say_whose(known)
-        rows = read_rows(stream, file if source else "standard input")
+        own = None if no_measurements else measurements_of(knowledge)
+        session = Session(knowledge=knowledge, measurements=own)
+        _say_whose(session.knowledge)
+        lines = session.estimate_lines(stream, file if source else "standard input")
         if sys.stderr.isatty() and not (out is None and sys.stdout.isatty()):
-            rows = _with_progress(rows, count)
-        _run(rows, known, target, count, at_once=source is None)
+            lines = _with_progress(lines, count)
+        for line in lines:
+            target.write(f"{line.written()}\n")
+            if source is None:
+                target.flush()
+            count.note(line)
     count.conclude()
 
 
@@ -75,11 +83,13 @@ class _Count(Struct):
     first: str = ""
     bug: Exception | None = None
 
-    def note(self, number: int, failure: Failure) -> None:
-        """Remember a line that went wrong."""
-        self.bad += 1
-        self.first = self.first or f"line {number}: {failure.message[:_MOST_QUOTED]}"
-        self.bug = self.bug or failure.bug
+    def note(self, line: Line) -> None:
+        """Count a line, and remember what went wrong."""
+        self.lines += 1
+        if line.failure:
+            self.bad += 1
+            self.first = self.first or f"line {line.number}: {line.failure.message[:_MOST_QUOTED]}"
+            self.bug = self.bug or line.failure.bug
 
     def conclude(self) -> None:
         """Say at the end what went wrong.
@@ -94,19 +104,6 @@ class _Count(Struct):
         if self.bug:
             raise EngineError(message) from self.bug
         raise RequestError(message)
-
-
-def _run(
-    rows: Iterable[Row], knowledge: Knowledge, target: TextIO, count: _Count, *, at_once: bool
-) -> None:
-    for row in rows:
-        doc, failure = estimate_row(row, knowledge)
-        target.write(f"{written(doc)}\n")
-        if at_once:
-            target.flush()
-        count.lines += 1
-        if failure:
-            count.note(row.number, failure)
 
 
 @contextmanager
@@ -124,12 +121,12 @@ def _input(source: Path | None) -> Iterator[BinaryIO]:
         yield stream
 
 
-def _with_progress(rows: Iterable[Row], count: _Count) -> Iterator[Row]:
-    """Pass the rows through and keep one line of the terminal up to date."""
+def _with_progress(lines: Iterable[Line], count: _Count) -> Iterator[Line]:
+    """Pass the lines through and keep one line of the terminal up to date."""
     started = shown = time.perf_counter()
     try:
-        for row in rows:
-            yield row
+        for line in lines:
+            yield line
             if count.lines % _CHECK_EVERY == 0 and time.perf_counter() - shown > _REFRESH_S:
                 shown = time.perf_counter()
                 rate = count.lines / (shown - started)

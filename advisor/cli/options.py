@@ -163,18 +163,18 @@ class Asked(Struct, frozen=True):
 
 def takes_request(command: Callable[..., None]) -> Callable[..., None]:
     """Replace the parameter ``asked`` of a command by the flags that state a request."""
-    return spread(command, "asked", [_flag(setting) for setting in FLAGS], read_flags)
+    return spread(command, "asked", [setting_flag(setting) for setting in FLAGS], read_flags)
 
 
 def adds_to_request(command: Callable[..., None]) -> Callable[..., None]:
     """Do the same where none of the flags is needed, as the rest is read elsewhere."""
-    flags = [_flag(replace(setting, needed=False)) for setting in FLAGS]
+    flags = [setting_flag(replace(setting, needed=False)) for setting in FLAGS]
     return spread(command, "asked", flags, read_flags)
 
 
 def takes_machine(command: Callable[..., None]) -> Callable[..., None]:
     """Replace the parameter ``machine`` by the flags of the cards and the computer around them."""
-    flags = [_flag(SETTINGS[name]) for name in ("gpu", "gpus", "reserve_gib", *AROUND)]
+    flags = [setting_flag(SETTINGS[name]) for name in ("gpu", "gpus", "reserve_gib", *AROUND)]
     flags[0] = flags[0].replace(default="local")
     return spread(command, "machine", flags, read_flags)
 
@@ -203,12 +203,15 @@ def spread(
     return wrapped
 
 
-def _flag(setting: Setting) -> inspect.Parameter:
+def setting_flag(
+    setting: Setting, *, panel: str | None = "", default: str = ""
+) -> inspect.Parameter:
+    """Make the parameter that is the flag of a setting; see ``flag_of``."""
     kind = str if setting.needed else int | None if setting.kind == "whole" else str | None
     return inspect.Parameter(
         setting.typed_name,
         inspect.Parameter.KEYWORD_ONLY,
-        annotation=Annotated[kind, flag_of(setting.name)],
+        annotation=Annotated[kind, flag_of(setting.name, panel=panel, default=default)],
         default=inspect.Parameter.empty if setting.needed else None,
     )
 

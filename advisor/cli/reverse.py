@@ -1,56 +1,65 @@
-"""``advisor models-for`` and ``advisor gpus-for``: the reverse questions, read and asked."""
+"""``advisor models-for`` and ``advisor gpus-for``: the reverse questions, asked and shown."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from msgspec import NODEFAULT, Struct
-from msgspec.structs import fields, replace
 
-from advisor import reverse
+from advisor.api import Session
 from advisor.cli.options import (
     KNOWLEDGE,
     Hub,
     Offline,
-    flag_of,
     layers_option,
     names_of,
     read_flags,
+    setting_flag,
     spread,
 )
-from advisor.cli.reverse_output import write_cards, write_models
-from advisor.errors import RequestError, raise_problems
-from advisor.knowledge import load_knowledge
-from advisor.knowledge.field_kinds import is_date
+from advisor.cli.own_settings import used_settings
+from advisor.cli.report_output import write
+from advisor.errors import UserError, raise_problems
 from advisor.knowledge.merit import USES
-from advisor.reading.model_names import local_model
-from advisor.reverse import Settings
-from advisor.reverse.answers import NO_LIMIT, Reader
-from advisor.units import UnitError, parse_quantity
+from advisor.reverse.asked import WANTED, Wanted, read_wanted
+from advisor.reverse.table import Table, dropped_words
+from advisor.reverse.view import USED, narrowed, tight_rows, with_bars
+from advisor.scenario.settings import SETTINGS
+
+if TYPE_CHECKING:
+    from rich.table import Table as Drawn
+
+    from advisor.reverse.view import Column
 
 _RUN = "How it is to run"
-_ENOUGH = "What is good enough"
 _HOST = "The computer around the card"
-_FLAGS = (
-    "framework", "context", "batch", "kv_cache", "ram", "ram_type", "ram_bandwidth", "cpu",
-    "gpu_memory_utilization", "max_num_batched_tokens", "eager", "text_only", "images",
-    "image_size", "reserve",
-)  # fmt: skip
-_WHICH = "Which ones"
-_HUB = "Models that are not in the knowledge base"
 _OUTPUT = "The answer"
-_PREFER = (
-    "quality: the least measured loss that fits and is fast enough. balanced and speed: the "
-    "smallest format that loses little. Models are ranked by merit, or with speed by tokens/s."
-)
+_PANELS = (
+    None, _RUN, "What is good enough", _HOST, "Which ones",
+    "Models that are not in the knowledge base", _OUTPUT,
+)  # fmt: skip
+_FLAGS: Mapping[str, Mapping[str, str]] = {
+    _RUN: {
+        "gpus": "",
+        "framework": "for each format the first that runs it",
+        "context": "what the use takes, else 4096",
+        **dict.fromkeys((
+            "batch", "kv_cache", "gpu_memory_utilization", "max_num_batched_tokens", "eager",
+            "text_only", "images", "image_size", "reserve_gib",
+        ), ""),
+    },
+    _HOST: dict.fromkeys(("ram_gib", "ram_type", "ram_bandwidth_gb_s", "cpu"), ""),
+}  # fmt: skip
+"""Panel -> the settings of a request that both take, and what holds where one is not stated."""
 _CARDS = 4
 """Equal cards of each kind that are tried where no number was stated: what one board takes."""
-_PANELS = (None, _RUN, _ENOUGH, _HOST, _WHICH, _HUB, _OUTPUT)
+_UP_TO = f"Up to this many equal cards; the fewest that run it are listed. (default: {_CARDS})"
 
 
 class Form(StrEnum):
@@ -61,204 +70,74 @@ class Form(StrEnum):
     csv = "csv"
 
 
-class Given(Struct, frozen=True, kw_only=True):
-    """The flags both commands share, as typed."""
-
-    framework: Annotated[
-        str | None,
-        flag_of("framework", panel=_RUN, default="for each format the first that runs it"),
-    ] = None
-    precision: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Weight format to be tried: Q4_K_M, AWQ, INT4 ...; repeatable. (default: all "
-            "formats with a measured loss)",
-            rich_help_panel=_RUN,
-            autocompletion=names_of("precision"),
-        ),
-    ] = None
-    context: Annotated[
-        int | None, flag_of("context", panel=_RUN, default="what the use takes, else 4096")
-    ] = None
-    batch: Annotated[int | None, flag_of("batch", panel=_RUN)] = None
-    kv_cache: Annotated[str | None, flag_of("kv_cache", panel=_RUN)] = None
-    gpu_memory_utilization: Annotated[str | None, flag_of("gpu_memory_utilization", panel=_RUN)] = (
-        None
-    )
-    max_num_batched_tokens: Annotated[int | None, flag_of("max_num_batched_tokens", panel=_RUN)] = (
-        None
-    )
-    eager: Annotated[str | None, flag_of("eager", panel=_RUN)] = None
-    text_only: Annotated[str | None, flag_of("text_only", panel=_RUN)] = None
-    images: Annotated[int | None, flag_of("images", panel=_RUN)] = None
-    image_size: Annotated[str | None, flag_of("image_size", panel=_RUN)] = None
-    reserve: Annotated[str | None, flag_of("reserve_gib", panel=_RUN)] = None
-    for_: Annotated[
-        str | None,
-        typer.Option(
-            "--for",
-            help=f"What the model is for: {', '.join(USES)}. Sets the context and the speed that "
-            "suffice, and for models the leaderboards that count. (default: chat for models)",
-            rich_help_panel=_ENOUGH,
-            autocompletion=names_of("for", USES),
-        ),
-    ] = None
-    min_speed: Annotated[
-        str | None,
-        typer.Option(help="Tokens/s of one sequence, at least.", rich_help_panel=_ENOUGH),
-    ] = None
-    max_loss: Annotated[
-        str | None,
-        typer.Option(
-            help="Perplexity increase of the weight format over FP16 in %, at most; or any. "
-            "(default: 12, or any with --precision)",
-            rich_help_panel=_ENOUGH,
-        ),
-    ] = None
-    unmeasured: Annotated[
-        bool,
-        typer.Option(
-            "--unmeasured",
-            help="Take formats whose loss nobody measured too. Always so with --framework or "
-            "--precision.",
-            rich_help_panel=_ENOUGH,
-        ),
-    ] = False
-    ram: Annotated[
-        str | None,
-        typer.Option(
-            help='System RAM, for example 64GB or "64GB DDR5-6000 x2": a part of what does not '
-            "fit may lie there.",
-            rich_help_panel=_HOST,
-        ),
-    ] = None
-    ram_type: Annotated[str | None, flag_of("ram_type", panel=_HOST)] = None
-    ram_bandwidth: Annotated[str | None, flag_of("ram_bandwidth_gb_s", panel=_HOST)] = None
-    cpu: Annotated[str | None, flag_of("cpu", panel=_HOST)] = None
-    released_after: Annotated[
-        str | None,
-        typer.Option(
-            help="Released on this date or later: 2025, 2025-06 or 2025-06-30.",
-            rich_help_panel=_WHICH,
-        ),
-    ] = None
-    limit: Annotated[
-        str, typer.Option(help="Most rows, or all.", metavar="N|all", rich_help_panel=_OUTPUT)
-    ] = "10"
-    format_: Annotated[
-        Form, typer.Option("--format", help="How the answer is written.", rich_help_panel=_OUTPUT)
-    ] = Form.table
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Write to this file.", rich_help_panel=_OUTPUT),
-    ] = None
-    knowledge: Annotated[list[Path] | None, layers_option(KNOWLEDGE, _OUTPUT)] = None
-
-
-class GivenModels(Given, frozen=True, kw_only=True):
-    """The flags of ``models-for``."""
-
-    gpu: Annotated[str, flag_of("gpu", panel=None)]
-    gpus: Annotated[int | None, flag_of("gpus", panel=_RUN)] = None
-    prefer: Annotated[str, typer.Option(help=_PREFER, rich_help_panel=_ENOUGH)] = "quality"
-    min_params: Annotated[
-        str | None, typer.Option(help="Parameters, at least: 7B, 500M.", rich_help_panel=_WHICH)
-    ] = None
-    max_params: Annotated[
-        str | None, typer.Option(help="Parameters, at most.", rich_help_panel=_WHICH)
-    ] = None
-    family: Annotated[
-        str | None, typer.Option(help="Only this model family.", rich_help_panel=_WHICH)
-    ] = None
-    modality: Annotated[
-        str | None,
-        typer.Option(help="text, vision, audio or embedding.", rich_help_panel=_WHICH),
-    ] = None
-    licence: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Only models of this licence: apache-2.0, mit ...; repeatable.",
-            rich_help_panel=_WHICH,
-        ),
-    ] = None
-    all_formats: Annotated[
-        bool,
-        typer.Option(
-            "--all-formats",
-            help="A row for every format that fits, not only the best.",
-            rich_help_panel=_OUTPUT,
-        ),
-    ] = False
-
-
-class GivenCards(Given, frozen=True, kw_only=True):
-    """The flags of ``gpus-for``."""
-
-    model: Annotated[str, flag_of("model", panel=None)]
-    gpus: Annotated[
-        int | None,
-        typer.Option(
-            help="Up to this many equal cards; the fewest that run it are listed. "
-            f"(default: {_CARDS})",
-            rich_help_panel=_RUN,
-        ),
-    ] = None
-    prefer: Annotated[str, typer.Option(help=_PREFER, rich_help_panel=_ENOUGH)] = "balanced"
-    vendor: Annotated[
-        str | None, typer.Option(help="NVIDIA, AMD, Intel or Apple.", rich_help_panel=_WHICH)
-    ] = None
-    form: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="desktop, workstation, laptop, datacenter, edge or unified (shared memory); "
-            "repeatable.",
-            rich_help_panel=_WHICH,
-        ),
-    ] = None
-    max_price: Annotated[
-        str | None,
-        typer.Option(
-            help="Launch price of all cards together in US dollars, at most.",
-            rich_help_panel=_WHICH,
-        ),
-    ] = None
-    max_power: Annotated[
-        str | None,
-        typer.Option(
-            help="Board power of all cards together in W, at most.", rich_help_panel=_WHICH
-        ),
-    ] = None
-    hub: Hub = False
-    offline: Offline = False
-    sort: Annotated[
-        str,
-        typer.Option(
-            help="price, memory, speed or power; unknown figures come last.",
-            rich_help_panel=_OUTPUT,
-        ),
-    ] = "price"
-
-
-def _takes_given(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace the parameter ``given`` by its fields as flags, in the order of panels."""
-    kind: type[Given] = get_type_hints(command)["given"]
-    hints = get_type_hints(kind, include_extras=True)
-    defaults = {one.name: one.default for one in fields(kind)}
+def flags_of(question: str) -> Sequence[Parameter]:
+    """Give the flags of a reverse question, in the order of panels."""
+    cards = question == "gpus-for"
+    subject = "model" if cards else "gpu"
     flags = [
-        Parameter(
-            name,
-            Parameter.KEYWORD_ONLY,
-            annotation=hints[name],
-            default=Parameter.empty if defaults[name] is NODEFAULT else defaults[name],
-        )
-        for name in (*kind.__annotations__, *Given.__annotations__)
+        setting_flag(SETTINGS[subject], panel=None),
+        *(
+            setting_flag(SETTINGS[name], panel=panel, default=default)
+            for panel, names in _FLAGS.items()
+            for name, default in names.items()
+        ),
+        *map(_wanted_flag, WANTED[question].values()),
+        _flag("format_", Form, "How the answer is written.", _OUTPUT, "--format", Form.table),
+        _flag("output", Path | None, "Write to this file.", _OUTPUT, "--output", None, "-o"),
+        _of("knowledge", Annotated[list[Path] | None, layers_option(KNOWLEDGE, _OUTPUT)], None),
     ]
-    flags.sort(key=lambda flag: _PANELS.index(flag.annotation.__metadata__[0].rich_help_panel))
-    return spread(command, "given", flags, lambda values: kind(**values))  # type: ignore[arg-type]  # its fields
+    if cards:
+        flags += [_of("hub", Hub, default=False), _of("offline", Offline, default=False)]
+        flags[1] = _flag("gpus", int | None, _UP_TO, _RUN, "--gpus", None)
+    return sorted(
+        flags, key=lambda one: _PANELS.index(one.annotation.__metadata__[0].rich_help_panel)
+    )
 
 
-@_takes_given
-def models_for(given: GivenModels) -> None:
+def _of(name: str, annotation: object, default: object) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+
+
+def _flag(
+    name: str,
+    kind: object,
+    said: str,
+    panel: str,
+    flag: str,
+    default: object,
+    *more: str,
+    **how: Any,
+) -> Parameter:
+    option = typer.Option(flag, *more, help=said, rich_help_panel=panel, **how)
+    return _of(name, Annotated[kind, option], default)
+
+
+def _parameter(one: Wanted) -> str:
+    return "for_" if one.typed_name == "for" else one.typed_name
+
+
+def _wanted_flag(one: Wanted) -> Parameter:
+    """Make the flag of a setting that no request has."""
+    name, switch = one.typed_name, one.kind == "switch"
+    return _flag(
+        _parameter(one),
+        bool if switch else list[str] | None if one.several else str | None,
+        one.help + (f" (default: {one.default})" if one.default else ""),
+        one.panel,
+        f"--{name.replace('_', '-')}",
+        False if switch else None,
+        metavar="N|all" if one.kind == "count or all" else None,
+        autocompletion=names_of(name, USES if name == "for" else ()),
+    )
+
+
+def _asks(question: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Replace the parameter ``given`` of a command by the flags of a question, as typed."""
+    return lambda command: spread(command, "given", flags_of(question), dict)
+
+
+@_asks("models-for")
+def models_for(given: dict[str, Any]) -> None:
     """List the best models and formats that run on a card or cards.
 
     The best are those that public leaderboards rate highest for the use
@@ -267,29 +146,12 @@ def models_for(given: GivenModels) -> None:
 
     Example: advisor models-for --gpu "RTX 4070" --for code
     """
-    reader, known = Reader(), load_knowledge(given.knowledge)
-    settings = _settings(given, given.gpus, given.prefer, reader)
-    limit = _limit(reader, given.limit)
-    wanted = reverse.ModelFilter(
-        family=given.family,
-        modality=given.modality,
-        min_parameters=_number(reader, "--min-params", given.min_params, "parameters", 1e9),
-        max_parameters=_number(reader, "--max-params", given.max_params, "parameters", 1e9),
-        released_from=_date(reader, given.released_after),
-        licences=given.licence or (),
-    )
-    answer = reader.attempt(
-        lambda: reverse.models_for(
-            given.gpu, settings, wanted, known, limit=limit, all_formats=given.all_formats
-        )
-    )
-    raise_problems(reader.errors)
-    assert answer
-    write_models(*answer, known, form=given.format_.value, output=given.output)
+    session = Session(knowledge=given.pop("knowledge"))
+    _answer("models-for", given, lambda asked: session.models_for(given["gpu"], **asked))
 
 
-@_takes_given
-def gpus_for(given: GivenCards) -> None:
+@_asks("gpus-for")
+def gpus_for(given: dict[str, Any]) -> None:
     """List the cards that run a model: the cheapest, smallest, fastest, and at which format.
 
     Prices are launch prices, and only those that a source states: most
@@ -297,88 +159,74 @@ def gpus_for(given: GivenCards) -> None:
 
     Example: advisor gpus-for --model qwen3-32b --vendor AMD
     """
-    reader, known = Reader(), load_knowledge(given.knowledge)
-    settings = _settings(given, given.gpus or _CARDS, given.prefer, reader)
-    limit = _limit(reader, given.limit)
-    wanted = reverse.CardFilter(
-        vendor=given.vendor,
-        forms=given.form or (),
-        max_price_usd=_number(reader, "--max-price", given.max_price, "money"),
-        max_power_w=_number(reader, "--max-power", given.max_power, "power"),
-        released_from=_date(reader, given.released_after),
+    offline = given["offline"]
+    session = Session(
+        knowledge=given.pop("knowledge"), hub=given["hub"] or offline, offline=offline
     )
-    answer = reader.attempt(
-        lambda: reverse.gpus_for(
-            local_model(given.model, known, hub=given.hub, offline=given.offline),
-            settings,
-            wanted,
-            known,
-            sort=given.sort,
-            limit=limit,
-        )
-    )
-    raise_problems(reader.errors)
-    assert answer
-    write_cards(*answer, known, form=given.format_.value, output=given.output)
+    given["gpus"] = _CARDS if given["gpus"] is None else given["gpus"]
+    _answer("gpus-for", given, lambda asked: session.gpus_for(given["model"], **asked))
 
 
-def _settings(given: Given, gpus: int | None, prefer: str, reader: Reader) -> Settings:
-    loss = given.max_loss
-    asked = read_flags({name: getattr(given, name) for name in _FLAGS})
-    reader.errors += asked.wrong
-    any_loss = loss is not None and loss.strip().casefold() == "any"
-    return Settings(
-        request=replace(asked.request, gpus=gpus),
-        precisions=given.precision or (),
-        min_speed_tok_s=_number(reader, "--min-speed", given.min_speed, "rate"),
-        max_loss_percent=NO_LIMIT if any_loss else _number(reader, "--max-loss", loss, "share"),
-        unmeasured=given.unmeasured,
-        prefer=prefer,
-        use=given.for_,
-    )
+def _answer(
+    question: str, given: Mapping[str, Any], ask: Callable[[Mapping[str, Any]], Table]
+) -> None:
+    """Read the flags, ask, and write the answer as a table, JSON or CSV.
 
-
-def _number(
-    reader: Reader, flag: str, text: str | None, dimension: str, bare: float = 1.0
-) -> float | None:
-    """Read a quantity; a number without a unit counts ``bare`` base units."""
-    if text is None:
-        return None
+    Raises:
+        UserError: Flags are wrong or the file cannot be written; every problem at once.
+    """
+    settings = (SETTINGS[name].typed_name for names in _FLAGS.values() for name in names)
+    request = read_flags({name: given[name] for name in settings})
+    typed = {one.name: given[_parameter(one)] for one in WANTED[question].values()}
+    own, wrong = read_wanted(question, typed, flags=True)
+    problems = [*request.wrong, *wrong]
     try:
-        quantity = parse_quantity(text.strip().removeprefix("$"))
-    except UnitError as error:
-        reader.errors.append(RequestError(f"{flag}: {error}"))
-        return None
-    if quantity.dimension == "count":
-        return quantity.value * bare
-    if quantity.dimension == dimension:
-        return quantity.value
-    hint = f"Write a number, for example {_EXAMPLES[dimension]}."
-    reader.errors.append(RequestError(f"{flag} is '{text}'", hint=hint))
-    return None
+        table = ask({**request.request.stated(), **own})
+    except UserError as error:
+        raise_problems([*problems, *getattr(error, "errors", [error])])
+        raise
+    raise_problems(problems)
+    table.noted(used_settings())
+    if given["format_"] is not Form.table:
+        write(table.written(given["format_"]), given["output"])
+    elif given["output"] is None and sys.stdout.isatty():
+        _print_rich(table)
+    else:
+        write(table.written(), given["output"])
 
 
-_EXAMPLES = {
-    "parameters": "7B",
-    "money": "2000",
-    "power": "300W",
-    "rate": "20",
-    "share": "5",
-}
+def _print_rich(table: Table) -> None:
+    """Draw the table with a bar of how full the card is; narrow terminals get fewer columns."""
+    from rich.console import Console  # noqa: PLC0415  only on a terminal
+    from rich.text import Text  # noqa: PLC0415
+
+    page, found = table.page, table.found
+    console = Console(no_color=bool(os.environ.get("NO_COLOR")), highlight=False)
+    for number, line in enumerate(page.head):
+        console.print(Text(line, style="bold" if number == 0 else ""))
+    console.print()
+    if found.rows:
+        kept, dropped = narrowed(with_bars(page.columns, found), console.width)
+        console.print(_drawn(kept, table))
+        for left in dropped_words(dropped):
+            console.print(Text(left, style="dim"))
+        console.print()
+    for line in page.tail:
+        console.print(Text(line, style="dim"))
 
 
-def _limit(reader: Reader, text: str) -> int | None:
-    if text.strip().casefold() == "all":
-        return None
-    if text.strip().isdecimal() and int(text) > 0:
-        return int(text)
-    reader.errors.append(RequestError(f"--limit is '{text}'", hint="Write 1 or more, or all."))
-    return None
+def _drawn(columns: Sequence[Column], table: Table) -> Drawn:
+    from rich.table import Table as Drawn  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
 
-
-def _date(reader: Reader, text: str | None) -> str | None:
-    if text is None or is_date(text.strip()):
-        return text and text.strip()
-    hint = "Write 2025, 2025-06 or 2025-06-30."
-    reader.errors.append(RequestError(f"--released-after is '{text}'", hint=hint))
-    return None
+    drawn = Drawn(box=None, header_style="bold", pad_edge=False, padding=(0, 1))
+    for column in columns:
+        drawn.add_column(column.name, justify="right" if column.right else "left")
+    tight = tight_rows(table.found, table.knowledge.policy)
+    for cells, little in zip(zip(*(c.cells for c in columns), strict=True), tight, strict=True):
+        styled = (
+            Text(cell, style=("yellow" if little else "green") if column.name == USED else "")
+            for cell, column in zip(cells, columns, strict=True)
+        )
+        drawn.add_row(*styled)
+    return drawn

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
+from msgspec.structs import asdict
 
-from advisor.advice import Advisor
-from advisor.advice.command_check import check_command
+from advisor.api import Extra, Session
 from advisor.cli.advise import NOT_FITTING
 from advisor.cli.options import (
     LENGTHS,
@@ -21,7 +21,8 @@ from advisor.cli.options import (
     Output,
     takes_machine,
 )
-from advisor.cli.report_output import named, takes_own_files, write
+from advisor.cli.own_settings import used_settings
+from advisor.cli.report_output import takes_own_files, write
 from advisor.errors import RequestError, raise_problems
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.layers import OwnFiles
@@ -30,9 +31,6 @@ from advisor.knowledge.programs import Capability
 from advisor.knowledge.types import Framework, Gpu, Knowledge
 from advisor.models.stored_tensors import Model
 from advisor.reading import find_cards
-from advisor.report import render_json, render_text
-from advisor.report.assembly import document
-from advisor.report.command_view import command_doc, command_lines
 from advisor.report.figures import aligned, wrapped
 from advisor.scenario import support
 from advisor.scenario.asked_model import model_named
@@ -145,7 +143,6 @@ def _why_not(
     return next((row.why for row in rows if row and row.answer == "refused"), "")
 
 
-_REPORT_WIDTH = 88
 _MOST_TEXT = 100_000
 
 
@@ -178,19 +175,11 @@ def check_command_line(
     Example: advisor check-command --gpu T4 -- vllm serve Qwen/Qwen3-8B-AWQ
     """
     raise_problems(machine.wrong)
-    advisor = Advisor.with_files(own)
-    found = check_command(_pasted(command), machine.request, advisor)
-    complete = format_ is Format.json
-    answer = advisor.with_expected(found.advice) if complete else found.advice
-    doc = named(document(answer, templates=own.templates))
-    if complete:
-        text = render_json(command_doc(found, doc))
-    else:
-        report = render_text(
-            doc, width=_REPORT_WIDTH, length=LENGTHS[length], templates=own.templates
-        )
-        text = "\n".join([*command_lines(found), "", report])
-    write(text, output)
+    extras: Sequence[Extra] = ["barred", "reasons"] if format_ is Format.json else []
+    session = Session(**asdict(own))
+    found = session.check_command(_pasted(command), machine.request, extras)
+    found.report.noted(used_settings())
+    write(found.written(format_.value, LENGTHS[length]), output)
     if fail_unless_fits and found.starts != "yes":
         raise typer.Exit(NOT_FITTING)
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
 
+from advisor.errors import RequestError
 from advisor.knowledge.layers import Stack
 from advisor.report.charts import Bar, cells, memory_bar
 from advisor.report.figures import say, spoken, wrapped
 from advisor.report.prose import Length, Report, report
 from advisor.report.remedy_view import Remedy
+from advisor.suggest import did_you_mean
 from advisor.units import typed
 
 if TYPE_CHECKING:
@@ -298,6 +300,18 @@ register(Format("text", _text, continued=True))
 register(Format("markdown", partial(_paged, "render_markdown"), suffix="md", continued=True))
 register(Format("html", partial(_paged, "render_html"), suffix="html"))
 register(Format("json", lambda page: render_json(page.doc), complete=True))
+
+
+def chosen(form: str, forms: Mapping[str, Callable[[], str]]) -> str:
+    """Write the form that is asked for.
+
+    Raises:
+        RequestError: There is no such form.
+    """
+    if form not in forms:
+        hint = did_you_mean(form, forms) or f"Known: {', '.join(forms)}."
+        raise RequestError(f"'{form}' is no format of this answer", hint=hint)
+    return forms[form]()
 
 
 _TEXT = msgspec.json.Encoder()

@@ -17,7 +17,6 @@ from advisor.reading import find_gpu
 from advisor.reading.log_file import LogText
 from advisor.reading.log_request import FromLog, format_told, may_be, settings_of, usual_card
 from advisor.reading.logs import Log, read_lines
-from advisor.report import FORMATS, Page
 from advisor.report.assembly import document
 from advisor.report.diagnosis import (
     Diagnosis,
@@ -242,24 +241,16 @@ def remarks(found: Diagnosis, width: int) -> Iterator[str]:
         yield from (f"  $ {line}" for line in typed(found.starts).split("\n"))
 
 
-def text(found: Diagnosis, width: int) -> str:
-    """Write everything but the advice for a pipe."""
+def written(found: Diagnosis, form: str, width: int) -> str:
+    """Write everything but the advice, as text or markdown."""
+    if form == "markdown":
+        return _markdown(found)
     lines = [*text_head(found, width)]
     lines += ["", *text_table(found)] if found.comparison else []
     return "\n".join([*lines, *remarks(found, width)]).rstrip("\n") + "\n"
 
 
-def with_advice(said: str, page: Page | None, form: str) -> str:
-    """Add the report to what was said of a log, in the same form."""
-    if page is None:
-        return said
-    title = say("log.head.advice")
-    shown = f"\n## {title}\n\n" if form == "markdown" else f"\n{title}\n\n"
-    return said + shown + FORMATS[form].write(page).rstrip("\n") + "\n"
-
-
-def markdown(found: Diagnosis) -> str:
-    """Write everything but the advice."""
+def _markdown(found: Diagnosis) -> str:
     lines = [f"# {say('log.head.said')}", ""]
     lines += [f"- **{label}**: {_escaped(text)}" for label, text in said(found)]
     if found.cause:

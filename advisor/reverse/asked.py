@@ -6,93 +6,124 @@ is refused with the nearest by the question itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.errors import RequestError, UserError, raise_problems
+from advisor.knowledge.field_kinds import is_date
 from advisor.knowledge.merit import USES
-from advisor.report import figures as f
-from advisor.report.figures import wrapped
-from advisor.report.views import escaped
-from advisor.reverse.answers import Reader, Settings
-from advisor.reverse.cards import FORMS, SORTS
-from advisor.reverse.view import (
-    Column,
-    caches,
-    card_columns,
-    cards_named,
-    frameworks,
-    lines,
-    marked,
-    model_columns,
-    narrowed,
-    whose,
-    writes,
-)
-from advisor.reverse.words import left_out_words, ranking_words
-from advisor.scenario.resolve import DEFAULT_CONTEXT_TOKENS, default_context
+from advisor.reverse.answers import NO_LIMIT, Reader, Settings
+from advisor.reverse.cards import CardFilter
+from advisor.reverse.models import MODALITIES, ModelFilter
 from advisor.scenario.settings import Setting, out_of_bounds, request_from, typed_value
 from advisor.suggest import did_you_mean
-from advisor.units import plain
-
-if TYPE_CHECKING:
-    from advisor.knowledge.catalogue import Cards
-    from advisor.knowledge.types import Knowledge
-    from advisor.models.stored_tensors import Model
-    from advisor.reverse.answers import Cause, Found
+from advisor.units import UnitError, parse_quantity
 
 _MOST = 1e12
 
 
 class Wanted(Setting, frozen=True):
-    """A setting that may take several values."""
+    """A setting that may take several values, or a number with a unit."""
 
     several: bool = False
+    flag: str = ""
+    """Its flag, where that is another word."""
+    dimension: str = ""
+    """Of a number, where it may be stated with a unit."""
+    bare: float = 1.0
+    """What a text without a unit counts, in base units."""
+    example: str = ""
+    is_date: bool = False
+
+    @property
+    def typed_name(self) -> str:
+        """Its flag without hyphens."""
+        return self.flag or self.name
 
 
+_ENOUGH, _WHICH, _OUTPUT = "What is good enough", "Which ones", "The answer"
+_RELEASED = Wanted(
+    "Released on this date or later: 2025, 2025-06 or 2025-06-30.", _WHICH, name="released_after",
+    is_date=True,
+)  # fmt: skip
 _BOTH = (
     Wanted(
-        "Weight formats to be tried: Q4_K_M, AWQ, INT4 ...",
-        name="precisions", several=True, default="all formats with a measured loss",
+        "Weight format to be tried: Q4_K_M, AWQ, INT4 ...; repeatable.", "How it is to run",
+        "all formats with a measured loss", name="precisions", several=True, flag="precision",
     ),
     Wanted(
-        f"What the model is for: {', '.join(USES)}. Sets the context and speed that suffice.",
-        name="purpose",
+        "quality: the least measured loss that fits and is fast enough. balanced, speed: the "
+        "smallest format that loses little. Models are ranked by merit, with speed by tokens/s.",
+        _ENOUGH, "quality for models, balanced for cards", name="prefer",
     ),
     Wanted(
-        "What counts: quality, speed or balanced.",
-        name="prefer", default="quality for models, balanced for cards",
+        f"What the model is for: {', '.join(USES)}. Sets context and speed that suffice, "
+        "and for models the leaderboards that count.",
+        _ENOUGH, "chat for models", name="purpose", flag="for",
     ),
     Wanted(
-        "Tokens/s of one sequence, at least.",
-        name="min_speed", kind="number", least=0, most=_MOST, unit="tokens/s",
+        "Tokens/s of one sequence, at least.", _ENOUGH, name="min_speed", kind="number", least=0,
+        most=_MOST, unit="tokens/s", dimension="rate", example="20",
     ),
     Wanted(
-        "Perplexity increase of the weight format over FP16, at most.",
-        name="max_loss", kind="number", least=0, most=_MOST, unit="%", default="12",
+        "Perplexity increase of the weight format over FP16 in %, at most; or any.", _ENOUGH,
+        "12, or any with named formats", name="max_loss", kind="number", least=0, most=_MOST,
+        unit="%", dimension="share", example="5",
     ),
-    Wanted("Take formats whose loss nobody measured too.", name="unmeasured", kind="switch"),
     Wanted(
-        "Most rows, or all.",
-        name="limit", kind="count or all", most=100_000, default="10",
+        "Take formats whose loss nobody measured too, as with a framework or formats named.",
+        _ENOUGH, name="unmeasured", kind="switch",
     ),
 )  # fmt: skip
+_LIMIT = Wanted(
+    "Most rows, or all.", _OUTPUT, "10", name="limit", kind="count or all", most=100_000,
+)  # fmt: skip
+_PARAMETERS = {"kind": "number", "least": 0, "most": 1e18, "dimension": "parameters", "bare": 1e9}
 _MODELS = (
-    Wanted("A row for every format that fits.", name="all_formats", kind="switch"),
-    Wanted("Only this model family.", name="family"),
-    Wanted("Only models of these licences: apache-2.0, mit ...", name="licences", several=True),
-)
-_CARDS = (
-    Wanted(f"Order of the cards: {', '.join(SORTS)}.", name="sort", default="price"),
-    Wanted("Only cards of this vendor.", name="vendor"),
-    Wanted(f"Kinds of card: {', '.join(FORMS)}.", name="forms", several=True),
     Wanted(
-        "Launch price of all cards together, at most.",
-        name="max_price_usd", kind="number", least=0, most=_MOST, unit="US dollars",
+        "Parameters, at least: 7B, 500M; a bare number is billions.", _WHICH, name="min_params",
+        example="7B", **_PARAMETERS,  # type: ignore[arg-type]  # fields of it
     ),
+    Wanted(
+        "Parameters, at most.", _WHICH, name="max_params", example="7B",
+        **_PARAMETERS,  # type: ignore[arg-type]  # fields of it
+    ),
+    Wanted("Only this model family.", _WHICH, name="family"),
+    Wanted(f"{', '.join(MODALITIES[:-1])} or {MODALITIES[-1]}.", _WHICH, name="modality"),
+    Wanted(
+        "Only models of this licence: apache-2.0, mit ...; repeatable.", _WHICH, name="licences",
+        several=True, flag="licence",
+    ),
+    _RELEASED,
+    Wanted(
+        "A row for every format that fits, not only the best.", _OUTPUT, name="all_formats",
+        kind="switch",
+    ),
+    _LIMIT,
+)  # fmt: skip
+_CARDS = (
+    Wanted("NVIDIA, AMD, Intel or Apple.", _WHICH, name="vendor"),
+    Wanted(
+        "desktop, workstation, laptop, datacenter, edge or unified (shared memory); repeatable.",
+        _WHICH, name="forms", several=True, flag="form",
+    ),
+    Wanted(
+        "Launch price of all cards together in US dollars, at most.", _WHICH, name="max_price_usd",
+        kind="number", least=0, most=_MOST, unit="US dollars", flag="max_price", dimension="money",
+        example="2000",
+    ),
+    Wanted(
+        "Board power of all cards together in W, at most.", _WHICH, name="max_power_w",
+        kind="number", least=0, most=_MOST, unit="W", flag="max_power", dimension="power",
+        example="300W",
+    ),
+    _RELEASED,
+    Wanted(
+        "price, memory, speed or power; unknown figures come last.", _OUTPUT, "price", name="sort",
+    ),
+    _LIMIT,
 )  # fmt: skip
 WANTED: Mapping[str, Mapping[str, Wanted]] = {
     "models-for": {one.name: one for one in (*_BOTH, *_MODELS)},
@@ -101,33 +132,63 @@ WANTED: Mapping[str, Mapping[str, Wanted]] = {
 """Question -> what it takes besides the settings of a request, by name."""
 
 
-def read_wanted(question: str, given: Mapping[str, object]) -> dict[str, object]:
+def read_wanted(
+    question: str, given: Mapping[str, object], *, flags: bool = False
+) -> tuple[dict[str, Any], list[UserError]]:
     """Read the plain values of a question's own settings; ``None`` means not stated.
 
-    Raises:
-        UserError: An unknown name, a value of the wrong kind or out of bounds; all of them.
+    Args:
+        question: ``models-for`` or ``gpus-for``.
+        given: By name.
+        flags: Whether messages call them by their flags.
+
+    Returns:
+        What could be read, and why the rest could not.
     """
-    declared, read, problems = WANTED[question], dict[str, object](), list[UserError]()
+    declared, read, problems = WANTED[question], dict[str, Any](), list[UserError]()
     for name, value in given.items():
-        try:
-            if value is not None:
-                read[name] = _value(declared[name], value)
-        except KeyError:
+        if name not in declared:
             hint = did_you_mean(name, declared) or f"Known: {', '.join(declared)}."
             problems.append(RequestError(f"unknown key '{name}'", hint=hint))
-        except (TypeError, ValueError, OverflowError) as wrong:
-            problems.append(RequestError(f"{name}: {wrong}"))
-    bounded = (out_of_bounds(declared[k], v) for k, v in read.items() if isinstance(v, int | float))
-    raise_problems([*problems, *filter(None, bounded)])
-    return read
+        elif value is not None:
+            one = declared[name]
+            shown = f"--{one.typed_name.replace('_', '-')}" if flags else name
+            try:
+                read[name] = _value(replace(one, name=shown, flag=""), value)
+            except UserError as wrong:
+                problems.append(wrong)
+            except (TypeError, ValueError, OverflowError) as wrong:
+                problems.append(RequestError(f"{shown}: {wrong}", hint=one.help))
+    return read, problems
 
 
-def _value(setting: Wanted, value: object) -> object:
-    if not setting.several:
-        return typed_value(setting, value)
-    if not isinstance(value, str) and isinstance(value, Sequence):
-        return [typed_value(setting, one) for one in value]
-    raise TypeError(f"'{value}' is not a list of names")
+def _value(one: Wanted, value: object) -> object:
+    """Read a value; raises what ``typed_value`` raises, or a ``RequestError``."""
+    if one.several:
+        if isinstance(value, str) or not isinstance(value, Sequence):
+            raise TypeError(f"'{value}' is not a list of names")
+        return [typed_value(one, each) for each in value]
+    if one.is_date and not is_date(str(value)):
+        raise RequestError(f"{one.name} is '{value}'", hint="Write 2025, 2025-06 or 2025-06-30.")
+    if one.dimension == "share" and str(value).strip().casefold() in {"any", str(NO_LIMIT)}:
+        return NO_LIMIT
+    text = one.dimension and isinstance(value, str)
+    found = typed_value(one, _number(one, str(value)) if text else value)
+    if isinstance(found, int | float) and (wrong := out_of_bounds(one, found)):
+        raise wrong
+    return found
+
+
+def _number(one: Wanted, text: str) -> float:
+    """Read a number with a unit; what stands without one counts ``bare`` base units."""
+    try:
+        quantity = parse_quantity(text.strip().removeprefix("$"))
+    except UnitError as wrong:
+        raise RequestError(f"{one.name}: {wrong}") from None
+    if quantity.dimension not in {"count", one.dimension}:
+        hint = f"Write a number, for example {one.example}."
+        raise RequestError(f"{one.name} is '{text}'", hint=hint)
+    return quantity.value * (one.bare if quantity.dimension == "count" else 1)
 
 
 class Wishes:
@@ -136,8 +197,8 @@ class Wishes:
     def __init__(
         self,
         question: str,
-        own: Mapping[str, object],
-        settings: Mapping[str, object],
+        limit: int | str | None,
+        given: Mapping[str, object],
         **subject: object,
     ) -> None:
         """Read them.
@@ -145,22 +206,21 @@ class Wishes:
         Raises:
             UserError: A name, a kind or a bound is wrong; all of them.
         """
-        stated = {name: value for name, value in settings.items() if value is not None}
+        stated = {name: value for name, value in given.items() if value is not None}
+        stated["limit"] = "all" if limit is None else limit
         named = {name: value for name, value in stated.items() if name in WANTED[question]}
         rest = {name: value for name, value in stated.items() if name not in named}
         if twice := {"gpu", "model", "precision"} & rest.keys():
             what = "a reverse question takes one card or one model, and formats as precisions=[...]"
             raise RequestError(f"{what}, not {' and '.join(sorted(twice))}")
         reader = Reader()
-        read = reader.attempt(lambda: read_wanted(question, {**own, **named}))
+        self.own, wrong = read_wanted(question, named)
         request = reader.attempt(lambda: request_from({**rest, **subject}))
-        raise_problems(reader.errors)
+        raise_problems([*wrong, *reader.errors])
         assert request
-        self.own: Mapping[str, Any] = read or {}
         self.request = request
         self.subject = request.gpu or request.model or ""
-        limit: Any = self.own.get("limit")
-        self.limit: int | None = None if limit == "all" else limit
+        self.limit: int | None = None if self.own["limit"] == "all" else self.own["limit"]
 
     def settings(self, prefer: str) -> Settings:
         """Put them as the question takes them."""
@@ -175,150 +235,25 @@ class Wishes:
             use=own.get("purpose"),
         )
 
-
-_USUAL_CONTEXT = f"{DEFAULT_CONTEXT_TOKENS:,} tokens of context, or the trained length if shorter"
-_WIDTH = 80
-"""Columns in a pipe; names stay whole whatever they take."""
-_UNJUDGED: dict[Cause, str] = {
-    "price_unknown": "price left out",
-    "power_unknown": "power left out",
-    "release_unknown": "age left out",
-}
-"""Causes for which nobody can say whether a card is among those asked for."""
-_BEST = {
-    "price": "Cheapest of known launch price",
-    "memory": "Smallest",
-    "speed": "Fastest",
-    "power": "Least power",
-}
-
-
-class Page(Struct, frozen=True):
-    """An answer before it is written."""
-
-    head: Sequence[str]
-    """Sentences above the table, the first its title."""
-    columns: Sequence[Column]
-    tail: Sequence[str]
-    """Lines below it."""
-
-
-def models_page(cards: Cards, found: Found, knowledge: Knowledge) -> Page:
-    """Lay out the answer to ``models-for``."""
-    return _page(_model_head(cards, found, knowledge), model_columns(found), found, knowledge)
-
-
-def cards_page(model: Model, found: Found, knowledge: Knowledge) -> Page:
-    """Lay out the answer to ``gpus-for``."""
-    return _page(_card_head(model, found, knowledge), card_columns(found), found, knowledge)
-
-
-def _page(
-    head: Sequence[str], columns: Sequence[Column], found: Found, knowledge: Knowledge
-) -> Page:
-    return Page(head, marked(columns, found, knowledge), list(_tail(found, knowledge)))
-
-
-def written_text(page: Page) -> str:
-    """Write it for a pipe."""
-    return "\n".join(_text_lines(page)) + "\n"
-
-
-def written_markdown(page: Page) -> str:
-    """Write it as Markdown, with every column."""
-    title, *more = map(escaped, page.head)
-    text = [f"# {title}", *more]
-    if rows := list(zip(*(column.cells for column in page.columns), strict=True)):
-        names = [column.name for column in page.columns]
-        rule = "".join("---:|" if column.right else "---|" for column in page.columns)
-        cells = (" | ".join(map(escaped, row)) for row in rows)
-        text.append(
-            "\n".join([f"| {' | '.join(names)} |", f"|{rule}", *(f"| {c} |" for c in cells)])
+    def models(self) -> ModelFilter:
+        """Give the models that are asked for."""
+        own = self.own
+        return ModelFilter(
+            family=own.get("family"),
+            modality=own.get("modality"),
+            min_parameters=own.get("min_params"),
+            max_parameters=own.get("max_params"),
+            released_from=own.get("released_after"),
+            licences=own.get("licences", ()),
         )
-    return "\n\n".join([*text, *([escaped(" ".join(page.tail))] if page.tail else [])]) + "\n"
 
-
-def _model_head(cards: Cards, found: Found, knowledge: Knowledge) -> list[str]:
-    card, equal = cards.gpu, not cards.each
-    named = f"{cards.count} x {card.name}" if equal and cards.count > 1 else card.name
-    each = cards.each or (card,) * cards.count
-    size = f.size(sum(gpu.vram_bytes or 0 for gpu in each))
-    shown = len({row.answer.scenario.model.name for row in found.rows})
-    fit = f"{found.fitting} of {found.tried} models run"
-    return [
-        f"{named}, {size}: {fit}{_shown(shown, found.fitting)}",
-        *_notes(found),
-        *_setup(found),
-        ranking_words(found, knowledge),
-    ]
-
-
-def _card_head(model: Model, found: Found, knowledge: Knowledge) -> list[str]:
-    name, size = plain(model.name), f.billions(model.parameters)
-    unknown = {cause: found.left_out.get(cause, 0) for cause in _UNJUDGED}
-    fit = f"{found.fitting} of {found.tried - sum(unknown.values())} cards run it"
-    fit += "".join(f", {n} of unknown {_UNJUDGED[cause]}" for cause, n in unknown.items() if n)
-    return [
-        f"{name}, {size} parameters: {fit}{_shown(len(found.rows), found.fitting)}",
-        *_notes(found),
-        *_setup(found, default_context(model)),
-        ranking_words(found, knowledge),
-        *_firsts(found),
-    ]
-
-
-def _shown(shown: int, fitting: int) -> str:
-    return "" if shown == fitting else f", {shown} shown (--limit all)"
-
-
-def _setup(found: Found, usual: int | None = None) -> Iterator[str]:
-    """Say how everything runs; what differs between rows has a column."""
-    wish = found.wish
-    context, batch = found.context or usual, wish.request.batch or 1
-    parts = [
-        f"{context:,} tokens of context" if context else _USUAL_CONTEXT,
-        f"{batch} sequences" if batch > 1 else "one sequence",
-    ]
-    if caches(found) or not found.rows:
-        parts.append(f"KV cache {wish.kv_type.name}")
-    used = frameworks(found)
-    if len(used) == 1:
-        parts.append(used[0])
-    speed = "; tok/s of one sequence with an empty cache"
-    yield f"With {', '.join(parts)}{speed if writes(found) else ''}."
-
-
-def _notes(found: Found) -> list[str]:
-    return [f"Note: {plain(text)}" for text in found.warnings]
-
-
-def _firsts(found: Found) -> Iterator[str]:
-    for name, row in found.best.items():
-        scenario = row.answer.scenario
-        yield f"{_BEST[name]}: {cards_named(scenario)} with {scenario.precision.name}"
-
-
-def _tail(found: Found, knowledge: Knowledge) -> Iterator[str]:
-    if found.left_out:
-        words = "; ".join(f"{count} {why}" for count, why in left_out_words(found))
-        total = sum(found.left_out.values())
-        yield from wrapped(f"Left out, {total} of {found.tried}: {words}.", _WIDTH)
-    yield from whose(found, knowledge)
-
-
-def _text_lines(page: Page) -> Iterator[str]:
-    for line in page.head:
-        yield from wrapped(line, _WIDTH)
-    yield ""
-    if page.columns[0].cells:
-        kept, dropped = narrowed(page.columns, _WIDTH)
-        yield from lines(kept)
-        yield ""
-        yield from dropped_words(dropped)
-    yield from page.tail
-
-
-def dropped_words(dropped: Sequence[str]) -> Iterator[str]:
-    """Name the columns for which there was no room."""
-    if dropped:
-        yield from wrapped(f"Not shown: {', '.join(dropped)} (--format csv).", _WIDTH)
+    def cards(self) -> CardFilter:
+        """Give the cards that are asked for."""
+        own = self.own
+        return CardFilter(
+            vendor=own.get("vendor"),
+            forms=own.get("forms", ()),
+            max_price_usd=own.get("max_price_usd"),
+            max_power_w=own.get("max_power_w"),
+            released_from=own.get("released_after"),
+        )

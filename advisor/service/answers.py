@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from advisor.api import CommandCheck, LogAnswer, Report, Session, Table
+from advisor.api import CommandCheck, LogAnswer, Report, Session
 from advisor.errors import Problems, RequestError, UserError, visible
 from advisor.knowledge.reach import NotAllowedError
 from advisor.report import figures as f
 from advisor.report import render_json
+from advisor.reverse.table import Table
 from advisor.service.openapi import page_of
 from advisor.service.questions import EXPLAIN, FORMS, QUESTIONS
 

@@ -174,7 +174,7 @@ def _kind(setting: Setting) -> dict[str, Any]:
         case "switch":
             return {"type": "boolean"}
         case "number":
-            return {"type": "number", **bounds}
+            return {"type": ["number", "string"] if united(setting) else "number", **bounds}
         case "whole":
             said = {"type": "string", "minLength": 1, "description": "With a unit: 32k."}
             return {"anyOf": [{"type": "integer", **bounds}, said]}
@@ -182,6 +182,11 @@ def _kind(setting: Setting) -> dict[str, Any]:
             return {"anyOf": [{"type": "integer", "minimum": 0, **bounds}, {"const": "all"}]}
         case _:
             return {"type": "string", "minLength": 1}
+
+
+def united(setting: Setting) -> bool:
+    """Whether a number may be a text with its unit too."""
+    return isinstance(setting, Wanted) and bool(setting.dimension)
 
 
 def schema_named(name: str, setting: Setting) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Why a rule fired or stayed silent: every test, how far it is from holding, and that in lines."""
+"""Why rules fired or stayed silent, in lines: of one every test, of all what became of them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from advisor.advice import Advisor
-from advisor.advice.conclusions import Conclusions, switched_off_rule, user_rule
+from advisor.advice.conclusions import (
+    Conclusions,
+    RankedOption,
+    ScoreTerm,
+    switched_off_rule,
+    user_rule,
+)
 from advisor.advice.facts import option_facts
 from advisor.knowledge.vocabulary import ACTION_FACT, FactValue, Vocabulary, show
 from advisor.remedies.option import Base
-from advisor.rules import KNOWING, Facts, Test, are_numbers, holds
+from advisor.rules import Test, holds
 from advisor.rules.language.model import Rule
 from advisor.units import counted
 from advisor.workbench.cover_views import request_line
-from advisor.workbench.nearest import SingleChange
+from advisor.workbench.nearest import RuleTrace, SingleChange, TestTrace, evaluate
 
 
 class WhyNot(Struct, frozen=True):
@@ -250,77 +256,88 @@ def _change(advice: Conclusions, change: SingleChange) -> str:
     return f"{request_line({change.key: change.value})}{now}"
 
 
-class TestTrace(Struct, frozen=True):
-    """One test on the facts of one situation."""
-
-    __test__ = False
-
-    test: Test
-    holds: bool
-    actual: FactValue | None
-    """The fact's value; None where it is unknown."""
-    target: FactValue | tuple[str, ...] | None
-    """What it was compared with: the literal, or the other fact's value (None: unknown)."""
-    distance: float | None
-    """How far a number is from holding, in base units: 0 when it holds, and when it lies on a
-    limit that must be passed. None for anything but a comparison of known numbers."""
-
-
-class RuleTrace(Struct, frozen=True):
-    """A rule on the facts of one situation."""
-
-    rule: str
-    holds: bool
-    branches: tuple[tuple[TestTrace, ...], ...]
-    """Every branch in full; a rule holds when all tests of any one branch do."""
-    nearest: tuple[TestTrace, ...]
-    """The branch that holds or, when none does, the one that is nearest to holding."""
+def traced(advisor: Advisor, advice: Conclusions) -> str:
+    """Show what fired, how it scored, what was superseded or barred, and what stayed silent."""
+    none = ["  nothing"]
+    parts = [
+        "Why: what fired",
+        *_fired_lines(advisor, advice),
+        "",
+        "Superseded",
+        *([f"  {a} ({key}): {by} says it already" for a, key, by in advice.superseded] or none),
+        "",
+        "Barred",
+        *(list(_barred(advice)) or none),
+        "",
+        *_off(advice),
+        "What stayed silent, and the conditions that failed",
+        *_silent(advisor, advice),
+    ]
+    return "\n".join(parts)
 
 
-def evaluate(rule: Rule, facts: Facts, option: Facts | None = None) -> RuleTrace:
-    """Try one rule outside any engine and keep every comparison.
-
-    Args:
-        rule: Any rule.
-        facts: Scenario facts in base units, concluded ones included; unknown ones absent.
-        option: The ``option.*`` facts of one what-if.
-    """
-    known = {**facts, **option} if option else facts
-    traced = tuple(tuple(_trace(test, known) for test in tests) for tests in rule.branches)
-    nearest = min(traced, key=_remoteness, default=())
-    return RuleTrace(
-        rule=rule.id,
-        holds=any(all(test.holds for test in branch) for branch in traced),
-        branches=traced,
-        nearest=nearest,
-    )
+def _off(advice: Conclusions) -> Iterator[str]:
+    """The rules that the user disabled; nothing without any."""
+    if advice.provenance.switched_off:
+        yield "Switched off by your rules"
+        for item in advice.provenance.switched_off:
+            yield f"  {item.name} ({item.at}): {item.reason}"
+        yield ""
 
 
-def _trace(test: Test, known: Facts) -> TestTrace:
-    actual, held = known.get(test.fact), holds(test, known)
-    if test.verb in KNOWING:
-        return TestTrace(test, held, actual, None, None)
-    target = known.get(test.other) if test.other is not None else test.value
-    return TestTrace(test, held, actual, target, _distance(held, test, actual, target))
+def _barred(advice: Conclusions) -> Iterator[str]:
+    for item in advice.not_recommended:
+        yield f"  {item.option.key}: {item.rule}: {item.reason}"
+        for why in item.why():
+            beyond = f", {why.distance} short" if why.distance and "below" in why.test else ""
+            beyond = beyond or (f", {why.distance} beyond" if why.distance else "")
+            yield f"      because {why.fact} is {why.shown} ({why.test}{beyond})"
 
 
-def _distance(held: bool, test: Test, actual: object, target: object) -> float | None:  # noqa: FBT001
-    if not are_numbers(actual, target):
-        return None
-    assert isinstance(actual, int | float)
-    assert isinstance(target, int | float)
-    return 0.0 if held or test.verb == "is not" else abs(float(actual) - float(target))
+def _fired_lines(advisor: Advisor, advice: Conclusions) -> Iterator[str]:
+    by_rule: dict[str, list[str]] = {}
+    for rule_id, key in advice.fired:
+        by_rule.setdefault(rule_id, []).append(key)
+    said = {r.rule: r for r in advice.recommendations}
+    for rule in advisor.ruleset.rules:
+        if rule.id in by_rule:
+            keys = [key for key in by_rule[rule.id] if key]
+            count = f" for {len(keys)} option{'s' if len(keys) != 1 else ''}" if keys else ""
+            concluded = ", ".join(f"{fact} = {value}" for fact, value in rule.conclude.items())
+            whose = _whose(rule)
+            yield f"  {rule.id}{count}{': ' + concluded if concluded else ''}{whose}"
+            if rule.id in said:
+                yield from _score(advisor.vocabulary, said[rule.id])
 
 
-def _remoteness(branch: tuple[TestTrace, ...]) -> tuple[int, float]:
-    failed = [test for test in branch if not test.holds]
-    return (len(failed), sum(map(_relative, failed)))
+def _whose(rule: Rule) -> str:
+    """Say that a rule is the user's; nothing of a built-in one."""
+    if rule.overlay is None:
+        return ""
+    return f" ({user_rule(rule)})"
 
 
-def _relative(test: TestTrace) -> float:
-    """Give a failed test's distance as a share of the larger number, 1 where there is none."""
-    if test.distance is None:
-        return 1.0
-    assert isinstance(test.actual, int | float)
-    assert isinstance(test.target, int | float)
-    return test.distance / (max(abs(test.actual), abs(test.target)) or 1.0)
+def _score(vocabulary: Vocabulary, recommendation: RankedOption) -> Iterator[str]:
+    terms = " ".join(
+        f"{'-' if t.points < 0 else '+'} {abs(t.points):g} ({_term(vocabulary, t)})"
+        for t in recommendation.score_terms
+    ).removeprefix("+ ")
+    yield f"      said as no. {recommendation.rank}: {recommendation.option.key}"
+    yield f"      score {recommendation.score:g} = {terms}"
+    for item in recommendation.because:
+        yield f"      because {item.fact} is {item.shown} ({item.test})"
+
+
+def _term(vocabulary: Vocabulary, term: ScoreTerm) -> str:
+    if not term.fact or term.value is None:
+        return term.text
+    return f"{term.fact} {show(vocabulary.fact(term.fact), term.value)}, {term.text}"
+
+
+def _silent(advisor: Advisor, advice: Conclusions) -> Iterator[str]:
+    fired = {rule for rule, _ in advice.fired}
+
+    for rule in advisor.ruleset.rules:
+        if rule.id not in fired:
+            yield f"  {rule.id}{_whose(rule)}"
+            yield from (f"      {line}" for line in why_not_lines(advisor, advice, rule))

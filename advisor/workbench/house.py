@@ -24,7 +24,7 @@ from advisor.errors import AdvisorError, KnowledgeError, Source, UserError
 from advisor.estimator.picture import memory_picture
 from advisor.files import read_tree, real
 from advisor.knowledge import check_knowledge, load_knowledge
-from advisor.knowledge.layers import Layer, Stack, holding, layers, stack
+from advisor.knowledge.layers import Layer, OwnFiles, Stack, holding, layers, stack
 from advisor.report import FORMATS, Page
 from advisor.report.assembly import document
 from advisor.report.figures import words_of
@@ -95,7 +95,7 @@ def check_house(house: House, *, sample: int = 0, progress: Progress | None = No
     found = in_order(house.placed(one) for one in _parts(house, sample, progress))
     if any(one.is_error for one in found):
         return Looked(found)
-    stage = _Stage(house, Advisor.of(house.rules, house.templates, house.knowledge))
+    stage = _Stage(house, Advisor.of(OwnFiles(house.rules, house.templates, house.knowledge)))
     made = stage.written()
     made.problems = in_order([*found, *map(house.placed, made.problems)])
     return made

@@ -42,9 +42,23 @@ WITHOUT: Mapping[str, tuple[str, str]] = {
 """Command -> the folders that it does not take, and why: a new command takes all three, or stands
 here."""
 READERS = {
-    "rules": ("Advisor.load", "Advisor.of", "load_rules(", "load_side", "check_all("),
-    "templates": ("Advisor.load", "Advisor.of", "template_problems", "templates_for", "load_side"),
-    "knowledge": ("Advisor.load", "Advisor.of", "load_knowledge(", "rule_vocabulary(", "load_side"),
+    "rules": ("Session(**", "Advisor.load", "Advisor.of", "load_rules(", "load_side", "check_all("),
+    "templates": (
+        "Session(**",
+        "Advisor.load",
+        "Advisor.of",
+        "template_problems",
+        "templates_for",
+        "load_side",
+    ),
+    "knowledge": (
+        "Session(",
+        "Advisor.load",
+        "Advisor.of",
+        "load_knowledge(",
+        "rule_vocabulary(",
+        "load_side",
+    ),
 }
 """What a command that reads a folder calls."""
 

@@ -88,7 +88,7 @@ def test_all_wrong_flags_are_named_at_once(capsys: Capture) -> None:
     assert len(lines) == 8
     assert all(line.startswith("error: ") for line in lines)
     for words in (
-        "--limit is '0'", "'Qwen3'", "'vLLM'", "--min-params is '7W'", "--max-loss:",
+        "--limit is 0", "'Qwen3'", "'vLLM'", "--min-params is '7W'", "--max-loss:",
         "--released-after is '20x5'", "--ram:", "unknown GPU 'RTX 409'",
     ):  # fmt: skip
         assert words in done.err, words
@@ -153,3 +153,10 @@ def test_several_cards_of_a_kind_are_tried_where_no_number_is_stated(capsys: Cap
     doc = json.loads(run(capsys, *asked).out)
     counts = {row["scenario"]["gpus"] for row in doc["rows"]}
     assert counts == {1, 2, 3, 4}
+
+
+def test_why_is_answered_by_the_longer_report(capsys: Capture) -> None:
+    asked = run(capsys, "ask", "why is gemma 3 27b so slow on my 4080 with 32 GB of ram").out
+    assert "left out" not in asked
+    assert "What you have, and what happens" in asked
+    assert "What you have, and what happens" not in run(capsys, "ask", "phi 4 on a 4080").out

@@ -14,7 +14,7 @@ from advisor.rules.engine.compiler import compile_rules
 from advisor.rules.engine.durable import DurableEngine, available
 from advisor.rules.engine.network import MOST_RULES
 from advisor.rules.language.model import Rule, RuleSet
-from advisor.workbench.explanation import evaluate
+from advisor.workbench.nearest import evaluate
 
 ENGINES = ["reference", *(["durable"] if available() else [])]
 

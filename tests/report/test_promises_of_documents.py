@@ -113,7 +113,7 @@ def test_strict_writes_what_holds_and_refuses_what_does_not(
 ) -> None:
     asked = {"gpu": "RTX 4090", "model": "phi-3-medium", "precision": "fp16"}
     assert advise(capsys, "--strict", **asked).out == advise(capsys, **asked).out
-    monkeypatch.setattr("advisor.cli.report_output.wrong_in", lambda _: ["a is -1, below zero"])
+    monkeypatch.setattr("advisor.api.results.wrong_in", lambda _: ["a is -1, below zero"])
     refused = advise(capsys, "--strict", **asked)
     assert (refused.code, refused.out) == (70, "")
     assert "does not hold: a is -1, below zero" in refused.err

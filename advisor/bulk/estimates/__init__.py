@@ -5,24 +5,24 @@ Lines are read, estimated and written one at a time, so memory does not grow wit
 
 from advisor.bulk.estimates.figures import (
     Failure,
+    Line,
     LineDoc,
     ParametersDoc,
     estimate_request,
     estimate_row,
-    load,
-    written,
+    estimates,
 )
 from advisor.bulk.estimates.rows import MOST_BYTES, Row, read_rows
 
 __all__ = [
     "MOST_BYTES",
     "Failure",
+    "Line",
     "LineDoc",
     "ParametersDoc",
     "Row",
     "estimate_request",
     "estimate_row",
-    "load",
+    "estimates",
     "read_rows",
-    "written",
 ]

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from math import isfinite
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from advisor.advice.configuration import MemoryDoc, SpeedDoc
 from advisor.advice.projection import memory_doc, speed_doc
-from advisor.bulk.estimates.rows import Row
-from advisor.calibration import with_measurements
+from advisor.bulk.estimates.rows import Row, read_rows
 from advisor.errors import Problems, RequestError, SourceFileError, UserError, as_sentence
 from advisor.estimator import estimate_memory
 from advisor.estimator.limits import find_limits
@@ -21,8 +20,6 @@ from advisor.estimator.placement import host_fits
 from advisor.estimator.speed import estimate_speed
 from advisor.estimator.speed_rates import speeds_of
 from advisor.estimator.weights import weights_of
-from advisor.knowledge import load_knowledge
-from advisor.knowledge.layers import Stack
 from advisor.knowledge.names import find_model
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.models import model_from_record
@@ -70,19 +67,33 @@ class Failure(Struct, frozen=True):
     """Set when the fault is ours."""
 
 
-def load(folder: Stack = None, measurements: Path | None = None) -> Knowledge:
-    """Load the knowledge and check all of it that estimates need.
+class Line(Struct, frozen=True):
+    """What comes of one line of a file."""
+
+    number: int
+    """Line of the file, from 1."""
+    document: LineDoc
+    failure: Failure | None
+
+    def written(self) -> str:
+        """Write it as ASCII JSON, without its end."""
+        return _ENCODER.encode(to_builtins(self.document))
+
+
+def estimates(stream: BinaryIO, name: str, knowledge: Knowledge) -> Iterator[Line]:
+    """Estimate the requests of a file one by one.
 
     Args:
-        folder: A user's knowledge, over the built-in one.
-        measurements: A file of the user's own; it counts where it exists.
+        stream: Bytes of the file.
+        name: Its name, also for messages.
+        knowledge: Cards, models and what else is known.
 
     Raises:
-        UserError: A file is wrong; it would be wrong for every line.
+        UserError: Nothing in the file can be read, or the knowledge is wrong for every line.
     """
-    knowledge = with_measurements(load_knowledge(folder), measurements)
     speeds_of(knowledge)
-    return knowledge
+    rows = read_rows(stream, name)
+    return (Line(row.number, *estimate_row(row, knowledge)) for row in rows)
 
 
 def estimate_row(row: Row, knowledge: Knowledge) -> tuple[LineDoc, Failure | None]:
@@ -111,11 +122,6 @@ def estimate_request(request: Request, knowledge: Knowledge) -> LineDoc:
         UserError: Something of it is wrong.
     """
     return _answered(None, request, knowledge)
-
-
-def written(doc: LineDoc) -> str:
-    """Write a line of the output as ASCII JSON, without its end."""
-    return _ENCODER.encode(to_builtins(doc))
 
 
 def _is_name(value: object) -> bool:

@@ -16,7 +16,7 @@ from advisor.advice.preparation import all_option_facts
 from advisor.advice.projection import QUOTED_FACTS
 from advisor.errors import RequestError, RuleFileError, UserError
 from advisor.files import data_dir
-from advisor.knowledge.layers import Stack, stack
+from advisor.knowledge.layers import OwnFiles, Stack, stack
 from advisor.knowledge.types import Knowledge
 from advisor.knowledge.vocabulary import Vocabulary
 from advisor.rules.language.model import Case, Places, Rule, RuleSet, openable
@@ -210,7 +210,9 @@ class _Check(Struct):
         rules: Sequence[Rule] = ()
         own = ""
         try:
-            advisor = Advisor.of(self.asked.folder, self.means.templates, self.means.knowledge)
+            advisor = Advisor.of(
+                OwnFiles(self.asked.folder, self.means.templates, self.means.knowledge)
+            )
         except UserError as error:
             self._as_far_as_it_goes(error, places)
         else:
