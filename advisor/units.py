@@ -193,17 +193,25 @@ def parse_in(text: str, unit: str) -> float:
     return quantity.value / GB if quantity.dimension == "bandwidth" else quantity.value
 
 
+_ROUNDED_POWERS = {float(2**n // 1000): 2**n for n in range(16, 20)}
+"""Thousands in the powers of two that lengths are: 65, 131, 262, 524."""
+
+
 def parse_whole(text: str) -> int:
     """Read a whole number of tokens or things: ``32768``, ``32,768``, ``1e5``, ``32k``, ``1M``.
 
-    ``k`` and ``m``, small or large, are 2^10 and 2^20, as contexts are told.
+    ``k`` and ``m``, small or large, are 2^10 and 2^20, as contexts are told; ``262k`` is 2^18,
+    which is 262 thousands and some.
 
     Raises:
         UnitError: Not a whole number.
     """
     matched = _WHOLE.fullmatch(text.strip())
     number = float(matched[1].replace(",", "").replace("_", "")) if matched else math.nan
-    number *= {"k": 2**10, "m": 2**20}.get(matched[2].casefold(), 1) if matched else 1
+    unit = matched[2].casefold() if matched else ""
+    if unit == "k" and (power := _ROUNDED_POWERS.get(number)):
+        return power
+    number *= {"k": 2**10, "m": 2**20}.get(unit, 1)
     if not math.isfinite(number) or not number.is_integer():
         raise UnitError(
             f"'{shortened(text)}' is not a whole number; write for example 32768 or 32k"

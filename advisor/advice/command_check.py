@@ -20,6 +20,7 @@ from advisor.knowledge.catalogue import Cards
 from advisor.knowledge.types import Knowledge
 from advisor.reading import find_cards
 from advisor.reading.command_lines import Item, Pasted
+from advisor.reading.model_names import is_read
 from advisor.reading.pasted_request import Asked, asked_by, read_pasted
 from advisor.remedies.option import Option
 from advisor.runtimes.commands import command_for
@@ -72,7 +73,15 @@ def check_command(text: str, machine: Request, advisor: Advisor) -> Checked:
     """
     pasted = read_pasted(text)
     asked, request = _request(pasted, machine, advisor.knowledge)
-    advice = advisor.advise(request)
+    try:
+        advice = advisor.advise(request)
+    except RequestError as refused:
+        if is_read(advisor.knowledge, request.model or ""):
+            named = f"{request.model} in {asked.framework} on {request.gpu}"
+            refused.message = (
+                f"the command is read as {named}, and does not start: {refused.message}"
+            )
+        raise
     if asked.fits_context and advice.state not in _RUNS:
         lowered = max(advice.limits.max_context_tokens or 0, _LEAST_CONTEXT)
         advice = advisor.advise(replace(request, context=min(lowered, request.context or lowered)))

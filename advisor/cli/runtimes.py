@@ -169,8 +169,9 @@ def check_command_line(
 ) -> None:
     """Say whether a pasted command starts on a card, what it leaves, and which one does.
 
-    It reads what starts vLLM, SGLang, TensorRT-LLM, TGI, llama.cpp, Ollama (and Modelfiles),
-    TabbyAPI, MLX-LM and LM Studio; also in a container, with variables and over several lines.
+    It reads what starts vLLM, SGLang, TensorRT-LLM, TGI, LMDeploy, llama.cpp and what is built on
+    it, Ollama (and Modelfiles), TabbyAPI, text-generation-webui, MLX-LM and LM Studio; also in a
+    container, with variables and over several lines.
 
     Example: advisor check-command --gpu T4 -- vllm serve Qwen/Qwen3-8B-AWQ
     """

@@ -127,7 +127,16 @@ class Start(Struct, frozen=True):
 
 BY_MODELFILE = "ollama"
 """The program that is told by a file, by variables and by flags together."""
-_ITS_TABLES = ("ollama run", "Modelfile", "ollama serve")
+_TABLES = {
+    BY_MODELFILE: ("ollama run", "Modelfile", "ollama serve"),
+    "ik_llama.cpp": ("llama-server", "ik_llama.cpp"),
+    "llama-batched-bench": ("llama-server", "llama-batched-bench"),
+}
+"""Programs that take the flags of several tables; what stands later counts."""
+FORKED = {"llama-server": "ik_llama.cpp", "llama-cli": "ik_llama.cpp"}
+"""Programs of which a fork bears the name, and takes flags more."""
+FORK_FLAGS = frozenset("-mla -amb -fmoe -rtr -ser -ger -muge -mqkv -khad -sas".split())  # noqa: SIM905
+"""Flags that only the fork ever had."""
 IN_PYTHON = "transformers"
 """What Python loads that is not told otherwise."""
 
@@ -142,7 +151,7 @@ def starts() -> Sequence[Start]:
 @lru_cache(maxsize=16)
 def flags_of(tool: str) -> Mapping[str, ProgramFlag]:
     """Give the flags of a program by spelling, with hyphens for underscores."""
-    tools = _ITS_TABLES if tool == BY_MODELFILE else (tool,)
+    tools = _TABLES.get(tool, (tool,))
     found = [_flag(row) for row in _rows("flags.csv") if row["tool"] in tools]
     return {spelled(name): flag for flag in found for name in flag.names}
 

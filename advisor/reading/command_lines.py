@@ -9,6 +9,8 @@ from msgspec import Struct
 from advisor.errors import RequestError
 from advisor.knowledge.programs import (
     BY_MODELFILE,
+    FORK_FLAGS,
+    FORKED,
     NOT_SIZED,
     TAKES_NONE,
     ProgramFlag,
@@ -106,7 +108,10 @@ def read_command(text: str) -> Pasted:
     variables, cards = said_before(one.words[: len(one.words) - len(rest)])
     variables = {**one.variables, **variables}
     items = [*_of_variables(tool, variables), *_items(tool, rest)]
-    items += _of_file(written, items)
+    fork = FORKED.get(tool, "")
+    if fork and any(i.words[0] in FORK_FLAGS for i in items if i.words):
+        tool, items = fork, list(_items(fork, rest))
+    items += _of_file(tool, written, items)
     if tool in _LOADS_A_KEY and len(read) > 1:
         items = [*_items(tool, read[-1][1][2]), *(i for i in items if i.sets == "model")]
     cards_left = visible_cards(variables, cards)
@@ -299,12 +304,15 @@ def _printed(call: Invocation) -> str:
     return "\n".join(call.words[skipped:])
 
 
-def _of_file(written: Mapping[str, str], items: Sequence[Item]) -> Iterator[Item]:
-    """Read the file that a flag names, where a line before wrote it."""
+def _of_file(tool: str, written: Mapping[str, str], items: Sequence[Item]) -> Iterator[Item]:
+    """Read the file that a flag names, where a line before wrote it; keys may be its flags."""
     named = next((item.value for item in items if item.sets == "config_file"), "")
     for line in written.get(named, "").splitlines():
         key, _, value = line.strip().partition(":")
-        if key == "dtype":
+        flag = _flag(tool, f"--{key}")
+        if flag and flag.sets:
+            yield Item((f"--{key}", value.strip()), flag, value.strip())
+        elif key == "dtype":
             yield Item(
                 (), ProgramFlag((key,), "value", (), "kv", {"auto": ""}, named), value.strip()
             )

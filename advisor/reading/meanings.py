@@ -9,7 +9,7 @@ import ast
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -27,6 +27,9 @@ _NUMBER_AT_END = re.compile(r"\d+$")
 _OWN_HEAD = frozenset({"draft-mtp", "mtp", "NEXTN", "deepseek_mtp", "qwen3_next_mtp"})
 _SECOND_MODEL = frozenset({"", "draft-simple", "draft_model", "STANDALONE", "draft"})
 _EXPERTS = ("ffn_up_exps", "ffn_gate_exps", "ffn_down_exps")
+_ATTENTION = ("attn_q", "attn_k", "attn_v", "attn_output")
+_RULES = re.compile(r"(.+?)=([^,=]+)(?:,|$)")
+_PLACE = re.compile(r"CPU|CUDA\d|ROCm\d")
 _USUAL_DRAFTED = 3
 
 
@@ -73,11 +76,13 @@ def meant_by(pasted: Pasted) -> Meant:
 
 def _translated(pasted: Pasted) -> Mapping[str, str]:
     """Give each meaning with the project's word; words that say nothing are left out."""
-    words = {}
+    words = dict[str, str]()
     for item in pasted.items:
         flag: ProgramFlag | None = item.flag
         if flag and flag.sets:
             value = flag.values.get(item.value, item.value)
+            if flag.sets == "override_tensor" and flag.sets in words:
+                value = f"{words[flag.sets]},{value}"
             if value or item.value not in flag.values:
                 words[flag.sets] = value
             else:
@@ -362,22 +367,21 @@ def layers_in_ram(pattern: str, layers: int) -> int | None:
     """Count the layers whose experts a pattern of ``-ot`` keeps in system RAM.
 
     Args:
-        pattern: ``REGEX=CPU,REGEX=CPU``.
+        pattern: ``REGEX=CPU,REGEX=CUDA0``; the first that a name holds decides.
         layers: Layers of the model.
 
     Returns:
         None where the pattern does more, or keeps only a part of a layer's experts there.
     """
-    rules = [part.rpartition("=") for part in re.split(r"(?<==CPU),", pattern)]
-    on_cpu = [_compiled(rule) for rule, _, place in rules if place == "CPU"]
-    if len(on_cpu) != len(rules) or None in on_cpu:
+    rules = [(_compiled(rule), place) for rule, place in _RULES.findall(pattern)]
+    if any(rule is None or not _PLACE.fullmatch(place) for rule, place in rules):
         return None
 
     def kept(name: str) -> bool:
-        return any(rule is not None and rule.search(name) for rule in on_cpu)
+        return next((place for rule, place in rules if rule and rule.search(name)), "") == "CPU"
 
     counts = [sum(kept(f"blk.{i}.{name}.weight") for name in _EXPERTS) for i in range(layers)]
-    others = any(kept(f"blk.{i}.{name}.weight") for i in range(layers) for name in _others())
+    others = any(kept(f"blk.{i}.{name}.weight") for i in range(layers) for name in _ATTENTION)
     if others or any(count not in {0, len(_EXPERTS)} for count in counts):
         return None
     return sum(count == len(_EXPERTS) for count in counts)
@@ -388,10 +392,6 @@ def _compiled(rule: str) -> re.Pattern[str] | None:
         return re.compile(rule)
     except re.error:
         return None
-
-
-def _others() -> Iterator[str]:
-    yield from ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_norm", "ffn_gate_inp")
 
 
 def layers_of_share(share: float, layers: int) -> int | None:

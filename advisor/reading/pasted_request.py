@@ -24,6 +24,7 @@ _SHARD = re.compile(r"-\d{5}-of-\d{5}$")
 _CACHED = re.compile(r"models--([^/\\]+?)--([^/\\]+)")
 """A folder of the hub's cache: ``models--Qwen--Qwen3-8B/snapshots/...``."""
 _ENDING = re.compile(r"\.(gguf|safetensors)$", re.IGNORECASE)
+_ON_A_CARD = re.compile(r"=(?:CUDA|ROCm)\d")
 _ON_DISK = (".gguf", ".safetensors", ".json")
 
 
@@ -78,6 +79,8 @@ def asked_by(pasted: Pasted, knowledge: Knowledge) -> Asked:
     own_context, said = "context" not in settings, pasted.said()
     if own_context and known and known.trained_context_tokens and _trains(pasted.tool):
         settings["context"] = known.trained_context_tokens
+    elif own_context and (usual := _usual_context(pasted.tool)):
+        settings["context"] = usual
     if known:
         _count_layers(meant, known)
         _attend_apart(meant, known)
@@ -122,16 +125,23 @@ def _program(tool: str, knowledge: Knowledge) -> tuple[Framework, str]:
         for program in framework.commands:
             if program.name == tool:
                 return framework, program.version
+    base, _, inner = tool.partition(" with ")
     for framework in knowledge.frameworks.values():
-        if tool in framework.variants and tool in framework.aliases:
-            source = next(iter(flags_of(tool).values())).source
-            return framework, source.partition(" ")[0].removeprefix(f"{tool}-")
+        if base in framework.variants or inner == framework.name:
+            source = list(flags_of(base).values())[-1].source
+            return framework, source.partition(" ")[0].rpartition("-")[2]
     raise RequestError(f"no runtime is known for '{tool}'")
 
 
 def _trains(tool: str) -> bool:
     """Whether a program takes the trained length where its command says none."""
     return TRAINED in {unsaid(tool, "context"), unsaid(tool, "tokens_all")}
+
+
+def _usual_context(tool: str) -> int:
+    """How many tokens a program takes where its command says none; 0: that is not a number."""
+    said = unsaid(tool, "context") or unsaid(tool, "tokens_all")
+    return int(said) if said.isdigit() else 0
 
 
 def _with_dtype(settings: dict[str, object], pasted: Pasted, known: Model | None) -> None:
@@ -155,6 +165,10 @@ def _count_layers(meant: Meant, model: Model) -> None:
             meant.not_sized.append(f"The placement -ot {meant.cpu_tensors} is not sized.")
         elif kept:
             meant.settings["cpu_experts"] = kept
+        if kept is not None and _ON_A_CARD.search(meant.cpu_tensors):
+            meant.not_sized.append(
+                "Which card holds which layers (-ot) is not sized: all are taken to be filled."
+            )
 
 
 def _attend_apart(meant: Meant, model: Model) -> None:

@@ -189,7 +189,10 @@ def _newest(
 def _less_publisher(knowledge: Knowledge, parts: NameParts) -> NameParts:
     """Part ``ByteDance-Seed_Seed-OSS-36B``, as packers write it, where the publisher is known."""
     publisher, _, name = parts.name.partition("_")
-    named = name and publisher.casefold() in _publishers(knowledge)["of"]
+    named = name and (
+        publisher.casefold() in _publishers(knowledge)["of"]
+        or exact(f"{publisher}/{said_in(name).rest.strip(' -_')}")
+    )
     return replace(parts, name=name) if named else parts
 
 

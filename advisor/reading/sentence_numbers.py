@@ -26,7 +26,7 @@ _AT_ONCE = r"(?:concurrent|parallel|simultaneous)"
 _USERS = r"(?:users?|people|persons?|sequences?|slots?|streams?|clients?|sessions?|conversations?)"
 _ASKED = r"(?:requests?|queries|prompts?)"
 _RAM = r"(?:system\s+|main\s+|of\s+)*(?:ddr\d\s+)?(?:ram|system\s+memory|main\s+memory)"
-_GB = r"(?P<n>\d+)\s*(?:gi?b|g|go)"
+_GB = r"(?P<n>\d+(?:\.\d+)?)\s*(?:gi?b|g|go)"
 _RATE = r"(?:[\s@-]*\d{1,2}\d(?:00|33|66|67)(?!\s*(?:xtx?|gre)\b)(?:\s*(?:mt/?s|mhz))?)"
 """Rates of memory; numbers of cards end otherwise, or have a word behind them."""
 _CHANNELS = r"(?:[\s,]+(?:\d{1,2}|single|dual|triple|quad|six|octa|eight|twelve)[\s-]*channels?)"
@@ -57,6 +57,7 @@ _PATTERNS: Sequence[tuple[str, str]] = (
     ("ram_type", rf"\b(?P<r>{_DDR})(?:\s+ram)?\b"),
     ("ram", rf"\b{_GB}\s+{_RAM}\b"),
     ("ram", rf"\b{_RAM}{_IS}{_GB}\b"),
+    ("ram", rf"(?<!video )(?<!gpu )(?<!graphics )\bmemory\s*:\s*{_GB}\b"),
     ("gpu_layers", r"\b(?P<n>\d+)\s+layers\s+(?:on|in)\s+(?:the\s+)?(?:gpu|card|vram)\b"),
     ("gpu_layers", r"(?<!\w)(?:-?ngl|gpu[\s-]layers)\s*=?\s*(?P<n>\d+)\b"),
     ("kv_cache", rf"\b{_KV}\s+(?:kv|k/v|key[/-]value)(?:[\s-]?cache)?\b"),
@@ -144,6 +145,9 @@ _WORDS = {"q8": "q8_0", "q4": "q4_0", "dp": "data"}
 
 
 _WRITTEN = (
+    (re.compile(r"[`*]+|\((?:r|tm)\)", re.IGNORECASE), " "),
+    (re.compile(r"(?<=\w)\\(?=\w)"), "/"),
+    (re.compile(r"\b\d+th\s+gen\b|@?\s*\b\d+(?:\.\d+)?\s*ghz\b", re.IGNORECASE), " "),
     (re.compile(r"(?<![\w.])(\d{1,2}x)(?=[a-z]|\d{1,3}\s?g)", re.IGNORECASE), r"\1 "),
     (re.compile(r"(\d)\s[bB](?![\w-])"), r"\1b"),
     (re.compile(r"(\d)\s?gigs?\b", re.IGNORECASE), r"\1GB"),
@@ -200,7 +204,7 @@ def read_wishes(text: str, wanted: MutableMapping[str, str]) -> str:
         The text with holes where they stood.
     """
     text = _flags(text, _WISHES, wanted)
-    size = re.search(r"(?<![\w.-])(\d+(?:\.\d+)?[bm])(?![\w-])", text, re.IGNORECASE)
+    size = re.search(r"(?<![\w.:-])(\d+(?:\.\d+)?[bm])(?![\w-])", text, re.IGNORECASE)
     if size and wanted.keys().isdisjoint({"min_params", "max_params"}):
         wanted["min_params"], wanted["max_params"] = params_around(size[1])
         text = f"{text[: size.start()]} {HOLE} {text[size.end() :]}"

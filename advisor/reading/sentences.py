@@ -52,6 +52,8 @@ _CLUSTER = re.compile(
     re.IGNORECASE,
 )
 _BESIDE_CARDS = frozenset({"gb", "gib", "g", "go", "laptop", "notebook", "mobile"})
+_ROUNDED = 0.1
+"""How far a size that is told may lie from the parameters."""
 _BITS = re.compile(r"([48])[\s-]?bits?|(?:q|int)([48])", re.IGNORECASE)
 _ENGLISH = frozenset({"full", "half"})  # words for formats that mean other things
 _GB = re.compile(r"\d{1,3}(?:gi?b|go?)", re.IGNORECASE)
@@ -114,6 +116,7 @@ def read_sentence(text: str, knowledge: Knowledge, *, own_card: bool = False) ->
     words: Sequence[str] = [word.strip(".:") for word in _WORD.findall(rest)]
     for name, find in _FINDERS.items():
         words = _taken(words, name, find, knowledge, read)
+    words = _tag_beside(words, knowledge, read)
     _context_of_name(knowledge, read)
     others = _vocabulary(knowledge)["gpu"] - _STOP
     words, read.assumed = assume_card(words, others, knowledge, read.settings)
@@ -121,7 +124,9 @@ def read_sentence(text: str, knowledge: Knowledge, *, own_card: bool = False) ->
     words = share_cards(words, knowledge, read.settings)
     words = _sized_model(words, knowledge, read)
     words = _wishes(words, read)
-    read.left = [word for word in words if _means_something(word)]
+    model = str(read.settings.get("model", ""))
+    told = (word for word in words if _means_something(word))
+    read.left = [word for word in told if not (model and _is_its_size(word, model, knowledge))]
     _refuse_half_names(words, knowledge, read)
     own_card = own_card and means_own(text, read)
     if not read.settings and not own_card:
@@ -129,6 +134,15 @@ def read_sentence(text: str, knowledge: Knowledge, *, own_card: bool = False) ->
     _family(knowledge, read)
     read.asks = command_for(text, read, own_card=own_card)
     return read
+
+
+def _tag_beside(words: Sequence[str], knowledge: Knowledge, read: Read) -> Sequence[str]:
+    """Take the tag that says the model more exactly: ``Qwen3.6 (qwen3.6:35b)``."""
+    tags = (one for one in words if ":" in one and is_read(knowledge, one))
+    if "model" not in read.settings or not (tag := next(tags, "")):
+        return words
+    read.settings["model"] = tag
+    return [word for word in words if word != tag]
 
 
 def _context_of_name(knowledge: Knowledge, read: Read) -> None:
@@ -202,7 +216,9 @@ def _refuse_half_names(words: Sequence[str], knowledge: Knowledge, read: Read) -
     if "model" in read.settings:
         at = words.index(_MODEL_WAS)
         for word in filter(_means_something, (*words[at - 1 : at][:1], *words[at + 1 : at + 2])):
-            sized = _GB.fullmatch(word)
+            sized = _GB.fullmatch(word) or _is_its_size(
+                word, str(read.settings["model"]), knowledge
+            )
             if not sized and _PIECE.search(word.casefold()) and _is_of_name(word, known["model"]):
                 raise RequestError(
                     f"'{word}' beside '{read.settings['model']}' is not understood",
@@ -212,6 +228,16 @@ def _refuse_half_names(words: Sequence[str], knowledge: Knowledge, read: Read) -
         unknown = [word for word in read.left if _is_of_name(word, known[name])]
         if name not in read.settings and unknown:
             find(knowledge, " ".join(unknown))
+
+
+def _is_its_size(word: str, model: str, knowledge: Knowledge) -> bool:
+    """Whether a word says how many parameters the model has, all or those of a token: ``744B``."""
+    if not SIZE.fullmatch(word.casefold()) or not is_read(knowledge, model):
+        return False
+    found = read_model(knowledge, model).model
+    said = float(word[:-1]) * (1e9 if word[-1] in "bB" else 1e6)
+    counts = (found.parameters, found.active_parameters)
+    return any(abs(said - count) <= _ROUNDED * count for count in counts)
 
 
 def _is_of_name(word: str, known: frozenset[str]) -> bool:
@@ -247,7 +273,9 @@ def _taken(
 def _may_name(part: Sequence[str], known: frozenset[str], name: str) -> bool:
     """Whether every word may belong to such a name, so that asking is worth it."""
     first, last = part[0].casefold(), part[-1].casefold()
-    if first in _BEFORE or last in _STOP - _OF_NAMES or last in _JOINED:
+    if first in _BEFORE or last in _STOP - _OF_NAMES:
+        return False
+    if last in _JOINED and not (name == "model" and last == "plus"):
         return False
     return all(_belongs(word.casefold(), known, name) for word in part)
 

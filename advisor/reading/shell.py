@@ -134,7 +134,11 @@ def said_before(words: Sequence[str]) -> tuple[dict[str, str], str | None]:
     return variables, cards
 
 
-_ON_CPU = re.compile(r"\bcpu[\s-]only\b|\b(?:on|with)\s+(?:a\s+|the\s+|my\s+)?cpu\b", re.IGNORECASE)
+_ON_CPU = re.compile(
+    r"\bcpu[\s-]only\b|\b(?:on|with)\s+(?:a\s+|the\s+|my\s+)?cpu\b"
+    r"|\b(?:no|without(?:\s+an?)?|(?:don'?t|do\s+not)\s+have\s+an?)\s+(?:\w+\s+)?gpu\b",
+    re.IGNORECASE,
+)
 _ELSEWHERE = (
     r"welche\w*|wie\s?viele?|beste\w*|quel(?:le)?s?|combien|meilleure?s?|qu[e\u00e9]|cu[a\u00e1]l(?:es)?"
     r"|cu[a\u00e1]nt[ao]s?|mejor|quale|quanta|\u0447\u0442\u043e|\u043a\u0430\u043a\w+|\u0441\u043a\u043e\u043b\u044c\u043a\u043e"
@@ -192,7 +196,7 @@ def command_for(
         and (_ASKS_CARDS.search(text) or read.wanted or not read.left)
     ):
         return "gpus-for"
-    if not has_card and _ON_CPU.search(text):
+    if not has_card and (_ON_CPU.search(text) or "cpu" in read.settings):
         raise RequestError("what runs on the processor alone is not sized here", hint=EXAMPLE)
     missing, known = ("model", "gpu") if has_card else ("card", "model")
     command = "models-for --gpu" if has_card else "gpus-for --model"

@@ -105,6 +105,40 @@ def test_flags_become_settings(text: str, settings: dict[str, object], cards: in
     assert set(found.settings) <= set(KEYS)
 
 
+def test_every_pattern_of_tensors_counts_and_cards_in_them_are_told() -> None:
+    found = asked(
+        "llama-server -m Qwen3-235B-A22B-Q4_K_M.gguf -ngl 99 -ot 'blk.[0-9].ffn=CUDA0' "
+        "-ot 'blk.[1-4][0-9].ffn.*=CPU' -ot 'blk.[5-9][0-9].ffn.*=CPU'"
+    )
+    assert found.settings["cpu_experts"] == 94 - 10
+    assert any("Which card holds which layers" in line for line in found.not_sized)
+
+
+def test_flags_that_only_a_fork_has_tell_the_fork() -> None:
+    plain, fork = (
+        read_command(f"llama-server -m Qwen3-30B-A3B-Q4_K_M.gguf -c 4096 {more}").tool
+        for more in ("--no-mmap", "-fmoe -rtr --no-mmap")
+    )
+    assert (plain, fork) == ("llama-server", "ik_llama.cpp")
+    assert not read_command("llama-server -m Qwen3-8B-Q4_0.gguf -fmoe -mla 3 -amb 512").unknown
+
+
+def test_a_config_file_that_a_line_wrote_says_flags() -> None:
+    written = r"printf '%s\n' 'model: Qwen/Qwen3-8B' 'max-model-len: 16384' > c.yaml"
+    text = f"{written}\nvllm serve --config c.yaml"
+    found = asked(text)
+    assert (found.settings["model"], found.settings["context"]) == ("Qwen/Qwen3-8B", 16384)
+
+
+def test_a_program_takes_its_own_context_where_none_is_said() -> None:
+    told = {
+        "python -m llama_cpp.server --model Qwen3-8B-Q4_K_M.gguf": 2048,
+        "koboldcpp --model Qwen3-8B-Q4_K_M.gguf": 4096,
+        "lmdeploy serve api_server Qwen/Qwen3-8B": 40_960,
+    }
+    assert {text: asked(text).settings["context"] for text in told} == told
+
+
 SAME = "vllm serve Qwen/Qwen3-32B --max-model-len 4096 --port 8000"
 
 
@@ -241,7 +275,10 @@ def test_what_cannot_be_read_says_why(text: str, words: str) -> None:
 def test_patterns_of_tensors_and_shares_of_layers() -> None:
     assert layers_in_ram(r"blk\.(1[0-9])\.ffn_.*_exps\.=CPU", 48) == 10
     assert layers_in_ram(r"\.ffn_(up|down)_exps\.=CPU", 48) is None
-    assert layers_in_ram(r"exps=CUDA1", 48) is None
+    assert layers_in_ram(r"exps=CUDA1", 48) == 0
+    assert layers_in_ram(r"exps=elsewhere", 48) is None
+    assert layers_in_ram(r"blk\.[0-7]\.ffn=CUDA0,ffn.*=CPU", 48) == 40
+    assert layers_in_ram(r"attn=CPU", 48) is None
     assert layers_in_ram(r"[broken=CPU", 48) is None
     assert all(layers_of_share(int(1000 * n / 33) / 1000, 32) == n for n in range(33))
     assert layers_of_share(1.0, 32) is None

@@ -375,7 +375,16 @@ def test_the_reverse_commands_answer(capsys: pytest.CaptureFixture[str]) -> None
 
 @pytest.mark.parametrize(
     ("text", "number"),
-    [("32k", 32_768), ("128K", 131_072), ("1e5", 100_000), ("32,768", 32_768), ("1M", 2**20)],
+    [
+        ("32k", 32_768),
+        ("128K", 131_072),
+        ("262k", 262_144),
+        ("131K", 131_072),
+        ("260k", 266_240),
+        ("1e5", 100_000),
+        ("32,768", 32_768),
+        ("1M", 2**20),
+    ],
 )
 def test_whole_numbers_have_units(text: str, number: int) -> None:
     assert parse_whole(text) == number
