@@ -193,7 +193,7 @@ def parse_in(text: str, unit: str) -> float:
     return quantity.value / GB if quantity.dimension == "bandwidth" else quantity.value
 
 
-_ROUNDED_POWERS = {float(2**n // 1000): 2**n for n in range(16, 20)}
+_ROUNDED_POWERS = {float((1 << n) // 1000): 1 << n for n in range(16, 20)}
 """Thousands in the powers of two that lengths are: 65, 131, 262, 524."""
 
 
