@@ -13,7 +13,7 @@ from advisor.api import CommandCheck, LogAnswer, Report, Session
 from advisor.errors import Problems, RequestError, UserError, visible
 from advisor.knowledge.reach import NotAllowedError
 from advisor.report import figures as f
-from advisor.report import render_json
+from advisor.report import json_line
 from advisor.reverse.table import Table
 from advisor.service.openapi import page_of
 from advisor.service.questions import EXPLAIN, FORMS, QUESTIONS
@@ -59,6 +59,8 @@ def answer(session: Session, asked: Asked) -> Answer:
             return _lines(session, asked.question, asked.lines)
         found = _ask(session, asked.question, asked.given)
         media = FORMS.get(asked.form, FORMS["text"])
+        if asked.form == "json":
+            return Answer(json_line(_document(found)), media=media)
         return Answer(_written(found, asked).encode("utf-8", "replace"), media=media)
     except UserError as wrong:
         return refusal(wrong)
@@ -96,16 +98,18 @@ def _example(question: str) -> str:
     return f"For example {{{stated}}}."
 
 
+def _document(found: Any) -> Any:
+    """Give the document of an answer; an estimate is one itself."""
+    return getattr(found, "document", found)
+
+
 def _written(found: Any, asked: Asked) -> str:
     if asked.form == BRIEF:
         return brief(found)
     if isinstance(found, str):
         return found
-    if not hasattr(found, "written"):
-        return render_json(found)
     form = asked.form
-    pages = QUESTIONS[asked.question].has_length and form != "json" and asked.length
-    more = (asked.length,) if pages else ()
+    more = (asked.length,) if QUESTIONS[asked.question].has_length and asked.length else ()
     if form == "html" and asked.question != "advise":
         return page_of(found.written("markdown", *more))
     text: str = found.written(form, *more)
@@ -131,7 +135,7 @@ def _line(session: Session, question: str, line: bytes) -> tuple[bytes, str]:
             name = None
             raise RequestError("id must be a text or a number")  # noqa: TRY301
         found = _ask(session, question, given)
-        doc = found.to_dict() if hasattr(found, "to_dict") else msgspec.to_builtins(found)
+        doc = msgspec.to_builtins(_document(found))
         return _json({"id": name} | doc | {"id": name, "error": None}), ""
     except (UserError, OSError) as wrong:
         told = wrong if isinstance(wrong, UserError) else UserError(_plainly(wrong))
