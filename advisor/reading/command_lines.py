@@ -169,6 +169,8 @@ def _wrong(items: Sequence[Item]) -> Iterator[str]:
 def _started(call: Invocation) -> tuple[str, Sequence[str], Sequence[str]] | None:
     """Give the program, the words up to its flags, and its flags."""
     plain = [_name(word) for word in call.words]
+    if plain[:1] and plain[0].endswith(".llamafile"):
+        return "llama-server", call.words[:1], ("-m", call.words[0], *call.words[1:])
     for start in starts():
         size = len(start.words)
         if start.kind == "image":

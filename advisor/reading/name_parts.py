@@ -15,6 +15,7 @@ from functools import cache
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.errors import RequestError
 from advisor.files import data_dir
@@ -24,7 +25,7 @@ from advisor.models.hub.names import has_hub_form, is_address, parse
 _LIBRARY: Final = re.compile(r"(?:https?://)?(?:www\.)?ollama\.com(?:/library)?/", re.IGNORECASE)
 _HUB_HOST: Final = re.compile(r"(?:www\.)?(?:hf\.co|huggingface\.co)/", re.IGNORECASE)
 _HUB: Final = "https://huggingface.co"
-_ENDING: Final = re.compile(r"\.(gguf|safetensors|bin|pth?)$", re.IGNORECASE)
+_ENDING: Final = re.compile(r"\.(gguf|llamafile|safetensors|bin|pth?)$", re.IGNORECASE)
 _GGML: Final = re.compile(r"\.ggml(?:v\d)?(?![a-z0-9])", re.IGNORECASE)
 """What files from before GGUF say of their kind: ``llama-2-13b.ggmlv3.q4_0.bin``."""
 _SHARD: Final = re.compile(r"-\d{5}-of-\d{5}$")
@@ -33,6 +34,10 @@ _CACHED: Final = re.compile(
     r"(?:(?P<publisher>[^_]+)_)?(?P<name>.+-gguf)_(?P<file>.+)", re.IGNORECASE
 )
 """A file as llama.cpp keeps what it loaded: ``unsloth_Qwen3-8B-GGUF_Qwen3-8B-Q4_0``."""
+_FOLDER: Final = re.compile(
+    r"(?P<repository>[\w.-]+/[\w.-]+-gguf)/(?P<file>[\w.-]+)", re.IGNORECASE
+)
+"""A folder of a repository that holds one format: ``unsloth/Qwen3-8B-GGUF/Qwen3-8B-Q4_0``."""
 _APART: Final = re.compile(r"(?<=\d)\s+(?=[bB]\b)")
 """What stands between a size and its unit: ``32 B``."""
 
@@ -67,7 +72,7 @@ def parts_of(text: str) -> NameParts:
     Raises:
         RequestError: It is an address of something else.
     """
-    bare = _APART.sub("", text.strip().strip("'\""))
+    bare = _APART.sub("", text.strip().strip("'\"").replace("___", "."))
     if len(bare) > _LONGEST:
         return NameParts(bare)
     for host in (_LIBRARY, _HUB_HOST):
@@ -78,6 +83,8 @@ def parts_of(text: str) -> NameParts:
     one = "-".join(bare.split())
     if "/" in bare and has_hub_form(one):
         return _on_hub(one)
+    if found := _FOLDER.fullmatch(bare):
+        return replace(_on_hub(found["repository"]), file=found["file"], ending="gguf")
     if "/" in bare:
         raise RequestError(f"'{bare[:200]}' is no name of a model", hint="Write publisher/name.")
     name, _, tag = bare.partition(":")
@@ -175,6 +182,12 @@ def params_around(size: str) -> tuple[str, str]:
 def publisher_words(publisher: str) -> Sequence[str]:
     """Cut a publisher into words."""
     return re.findall(r"[a-z0-9]+", publisher.casefold())
+
+
+def packs(publisher: str) -> bool:
+    """Whether somebody is known to pack others' models: ``mlx-community``."""
+    own = publisher_words(publisher)
+    return bool(own) and words().packers.issuperset(own)
 
 
 def less_tunings(rests: Sequence[Segments]) -> Sequence[Segments]:

@@ -131,11 +131,19 @@ _LETTERS = re.compile(r"[a-z]{5,}")
 _CLOSE = 0.8
 
 
-def makers_put_right(knowledge: Knowledge, text: str) -> Iterator[tuple[str, str]]:
-    """Give a card's name with slips in the names of makers and machines put right, and a remark.
+_BESIDE_CPU = re.compile(
+    r"\b(?:ryzen|athlon|core|phoenix|strix)\b.*?(?:\bw/|\bwith\b|\()\s*(.+?)\)?$", re.IGNORECASE
+)
+"""A chip's graphics behind its processor: ``AMD Ryzen AI 9 HX 370 w/ Radeon 890M``."""
 
-    No word that a card's name may have is touched.
+
+def otherwise_spelled(knowledge: Knowledge, text: str) -> Iterator[tuple[str, str]]:
+    """Give a card's name without its processor, and with slips put right, each with a remark.
+
+    Only names of makers and machines are; no word that a card's name may have is touched.
     """
+    if beside := _BESIDE_CPU.search(text):
+        yield beside[1], ""
     known, right = _words_of_makers(knowledge), dict[str, str]()
     for word in _LETTERS.findall(text.casefold()):
         close = (
@@ -155,5 +163,6 @@ def _words_of_makers(knowledge: Knowledge) -> Mapping[str, frozenset[str]]:
     noise = {word for phrase in said.words for word in gpu_words(phrase)}
     products = {w for m in said.machines for name in (m.name, *m.aliases) for w in gpu_words(name)}
     brands = {word for maker in MAKERS.values() for word in maker.words}
-    made = frozenset(word for word in products | brands if _LETTERS.fullmatch(word))
+    boards = {phrase for phrase in said.words if " " not in phrase}
+    made = frozenset(w for w in products | brands | boards if _LETTERS.fullmatch(w))
     return {"any": frozenset(cards | noise) | made, "made": made}

@@ -17,6 +17,7 @@ from advisor.models.stored_tensors import Model
 from advisor.reading.command_lines import Item, Pasted, pasted_of, read_command, visible_cards
 from advisor.reading.meanings import TRAINED, Meant, layers_in_ram, layers_of_share, meant_by
 from advisor.reading.model_names import is_read, read_model
+from advisor.reading.name_parts import packs
 from advisor.reading.public_list import PublicModel, find_public
 from advisor.reading.shell import invocations
 
@@ -213,6 +214,9 @@ def _names_in(text: str) -> Iterator[str]:
     stem = re.sub(r"[-_]GGUF(?=$|:)", "", stem, flags=re.IGNORECASE)
     if not text.casefold().endswith(_ON_DISK):
         yield stem
+    *_, publisher, name = ("", *stem.split("/"))
+    if packs(publisher):
+        yield f"{publisher}/{name}"
     yield stem.rpartition("/")[2]
 
 

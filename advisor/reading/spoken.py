@@ -29,7 +29,7 @@ from advisor.knowledge.merit_scale import Machine, card_names
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import by_identity
 from advisor.reading.known import Reading, no_such_size
-from advisor.reading.near import makers_put_right, several_cards, sizes_wanted
+from advisor.reading.near import otherwise_spelled, several_cards, sizes_wanted
 from advisor.units import GIB
 
 _LONGEST = 200
@@ -74,7 +74,7 @@ def spoken_card(knowledge: Knowledge, text: str, *, plural: bool = False) -> Rea
     """
     refused: RequestError | None = None
     spelled = _spellings(text[:_LONGEST], plural=plural)
-    for spelling, remark in chain(spelled, makers_put_right(knowledge, text[:_LONGEST])):
+    for spelling, remark in chain(spelled, otherwise_spelled(knowledge, text[:_LONGEST])):
         try:
             found = _Asked.of(knowledge, spelling).answer(text)
         except RequestError as error:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
-from advisor.errors import RequestError
+from advisor.errors import RequestError, UserError
 from advisor.knowledge.reach import allowed, check_path
 from advisor.knowledge.types import Knowledge
 from advisor.models import model_from_path, model_from_record
@@ -52,10 +51,17 @@ def model_named(text: str, knowledge: Knowledge) -> ModelRead:
 
 def _of_file_name(text: str, knowledge: Knowledge) -> ModelRead:
     """Read the name of a file, with the repository before it or whatever folder it lies in."""
+    hint = ""
     for name in dict.fromkeys((text, text.rpartition("/")[2])):
-        with suppress(RequestError):
+        try:
             return read_model(knowledge, name)
-    return _from_files(text)
+        except RequestError as unknown:
+            hint = unknown.hint if unknown.hint.startswith("Did you mean") else ""
+    try:
+        return _from_files(text)
+    except UserError as missing:
+        missing.hint = missing.hint or hint
+        raise
 
 
 def _is_file_name(text: str) -> bool:

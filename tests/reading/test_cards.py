@@ -155,6 +155,7 @@ def test_what_was_taken_for_what_was_typed_is_said() -> None:
     [
         ("GMKtek Evo-X2", STRIX, "gmktec for gmktek"),
         ("Nvida RTX 3090", "GeForce RTX 3090", "nvidia for nvida"),
+        ("SAPHIRE NITRO RX480 8 GB", "Radeon RX 480", "sapphire for saphire"),
         ("GeForse RTX 4070", "GeForce RTX 4070", "geforce for geforse"),
         ("MacBok Pro M3 Max 64GB", "Apple M3 Max (40-core GPU)", "macbook for macbok"),
     ],
@@ -208,6 +209,9 @@ def test_a_list_may_have_words_between_cards() -> None:
         ("NVIDIA Jetson AGX Thor devkit (T5000)", "Jetson T5000", 128),
         ("AMD Mi308", "Radeon Instinct MI308X", 192),
         ("W7800 48GB", "Radeon PRO W7800 48 GB", 48),
+        ("Google Colab (Free Tier T4 GPU)", "Tesla T4", 16),
+        ("AMD Ryzen AI 9 HX PRO 375 w/ Radeon 890M 64GB", "Radeon 890M", 64),
+        ("AMD Phoenix APU (Radeon 780M iGPU 32GB)", "Radeon 780M", 32),
         ("NVIDIA GeForce GTX 750 Ti", "GeForce GTX 750 Ti", 2),
     ],
 )

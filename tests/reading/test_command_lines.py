@@ -123,6 +123,13 @@ def test_flags_that_only_a_fork_has_tell_the_fork() -> None:
     assert not read_command("llama-server -m Qwen3-8B-Q4_0.gguf -fmoe -mla 3 -amb 512").unknown
 
 
+def test_a_llamafile_names_its_model_and_a_packers_folder_its_formats() -> None:
+    own = asked("./TinyLlama-1.1B-Chat-v1.0.F32.llamafile -ngl 9999")
+    assert is_read(known(), str(own.settings["model"]))
+    packed = asked("mlx_lm.server --model /Users/a/.lmstudio/models/mlx-community/Kimi-K2.5-3bit")
+    assert packed.settings["model"] == "mlx-community/Kimi-K2.5-3bit"
+
+
 def test_a_config_file_that_a_line_wrote_says_flags() -> None:
     written = r"printf '%s\n' 'model: Qwen/Qwen3-8B' 'max-model-len: 16384' > c.yaml"
     text = f"{written}\nvllm serve --config c.yaml"
