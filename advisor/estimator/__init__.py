@@ -216,7 +216,8 @@ def _demand(
         demand.approximate += (_MIX,)
     for share in shares:
         spread = round(unsure * share.weights)
-        share.below += spread + round(cache.loose * share.kv_cache)
+        fewer = round(weights.lean * share.weights)
+        share.below += max(spread, fewer) + round(cache.loose * share.kv_cache)
         share.above += spread
     return demand
 

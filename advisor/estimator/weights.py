@@ -341,8 +341,11 @@ def _quantised(model: Model, split: ParameterSplit, precision: Format, bits: flo
         vision=round(split.vision * (size if family in _VISION_TOO else full)),
         approximate=("weights: nominal bits on the linear layers, 16 on the rest",),
     )
-    unsure = sum(usual) * (full - size) / sized.profile.total_bytes
-    return replace(sized, spread=max(sized.spread, unsure))
+    total = sized.profile.total_bytes
+    unsure = sum(usual) * (full - size) / total
+    fewer = 0.0 if own else bits - (precision.lean_bits or bits)
+    lean = fewer * (sum(split.layers) - sum(split.vectors)) / 8 / total
+    return replace(sized, spread=max(sized.spread, unsure), lean=lean)
 
 
 def _layer_bytes(count: int, experts: int, wide: int, *, bits: float, beside: float) -> int:

@@ -205,6 +205,8 @@ class Format(Struct, frozen=True):
     beside_experts: Bits | None = None  # what other matrices have where experts alone are packed
     block: Count | None = None  # weights in a row that share a scale in files of blocks
     block_publishers: Texts = ()  # who publishes every file of it in blocks
+    lean_bits: Bits | None = None  # the same in files without groups, whose columns share scales
+    head_again: Flag = False  # files may hold a tied output matrix by itself, beside the embedding
     note: Text = ""
     sources: Mapping[str, str] = field(default_factory=dict)
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from advisor.scenario import Scenario
 
 _SLIDING_EXTRA_BYTES = 8
+_HEAD_BYTES = 2
 
 
 class Transformers(Runtime):
@@ -48,8 +49,12 @@ class Transformers(Runtime):
     def activations(
         self, scenario: Scenario, cache: CacheShape, cells: Cells, policy: Mapping[str, float]
     ) -> Range:
-        """Add the whole prompt's keys and values of sliding layers, cut only afterwards."""
+        """Add the whole prompt's keys and values of sliding layers, cut only afterwards.
+
+        At most an output matrix, too, that a file holds beside the embedding it is tied to.
+        """
         found = super().activations(scenario, cache, cells, policy)
+        found += Range(0, 0, _head_again(scenario))
         if not cache.window:
             return found
         beyond = scenario.batch * scenario.context_tokens - cells.slide
@@ -62,6 +67,12 @@ class Transformers(Runtime):
         even = -(-whole // len(free))
         first = [max(min(even, each), 1) for each in free[:-1]]
         return (*first, max(whole - sum(first), 1))
+
+
+def _head_again(scenario: Scenario) -> int:
+    shape = scenario.model.shape
+    again = shape.tied and scenario.precision.head_again
+    return _HEAD_BYTES * shape.vocab * shape.hidden if again else 0
 
 
 class ExLlama(Runtime):

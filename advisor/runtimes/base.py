@@ -114,6 +114,8 @@ class Weights(Struct, frozen=True):
     approximate: tuple[str, ...]
     spread: float
     """Relative uncertainty of the sizes, 0 where exact."""
+    lean: float = 0.0
+    """How much less a leaner file of the format may take, as a share."""
 
 
 class CardShare(Struct):

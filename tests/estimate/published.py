@@ -37,6 +37,8 @@ SMALLEST_GIB, LARGEST_GIB = 0.1, 1000.0
 MOST_SEQUENCES = 64
 REPEATS = 3
 FULL_SHARE = 0.97
+LEANEST = 0.9
+"""Of the weights of a format: a reading below that cannot hold all of them."""
 SHALLOW = 65
 """Fewer layers than this on the card may leave some in RAM; 99 and 999 mean all."""
 POOLS = frozenset({"vllm", "sglang", "nvidia tensorrt-llm", "optimum nvidia", "deepspeed"})
@@ -250,9 +252,15 @@ def _by_value(row: Row) -> str:
         card = catalogue_gpu(KNOWLEDGE, row["gpu"])
         if card.vram_bytes and value * GIB >= FULL_SHARE * card.vram_bytes:
             return "as much as the card holds, or more: what spilled is not in it"
+    if row["component"] == "peak" and _comparable(row) and value < _weights_gib(row):
+        return "less than the weights alone: part of them lies elsewhere"
     if row["component"] == "kv_cache" and "kyuz0/" in row["source"] and "gpt-oss" in row["model"]:
         return "tokens of a pool whose layers keep different lengths"
     return "" if _comparable(row) else "refused by the estimator"
+
+
+def _weights_gib(row: Row) -> float:
+    return _sized(row)[1].weights_bytes * LEANEST / GIB
 
 
 def _comparable(row: Row) -> bool:
@@ -384,10 +392,6 @@ TWICE = (
     "loads; nobody says so."
 )
 EXPLAINED = {
-    "M00276": (
-        "Less than the weights alone take in this format (26.2 GiB), so not all of this model was "
-        "counted, or not in this format."
-    ),
     "M00418": (
         "The same person gives 5.6 GiB for the same model, format and context on another card "
         "(M00241). What made the difference is not stated."
