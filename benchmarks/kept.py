@@ -75,6 +75,8 @@ def _loaded_once(load: Callable[..., RuleSet]) -> Callable[..., RuleSet]:
             more["names"].knowledge.sha256,
         )
         if key not in kept:
+            if len(kept) > _MOST:
+                kept.clear()
             kept[key] = load(folders, **more)
         return kept[key]
 
@@ -119,6 +121,8 @@ def _parsed_once(read: Callable[..., Node | None]) -> Callable[..., Node | None]
             return read(content, shown, error, problems)
         key = (content, shown, error)
         if key not in kept:
+            if len(kept) > _MOST * len(known):
+                kept.clear()
             kept[key] = read(content, shown, error, problems)
         return kept[key]
 

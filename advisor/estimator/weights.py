@@ -341,10 +341,9 @@ def _quantised(model: Model, split: ParameterSplit, precision: Format, bits: flo
         vision=round(split.vision * (size if family in _VISION_TOO else full)),
         approximate=("weights: nominal bits on the linear layers, 16 on the rest",),
     )
-    total = sized.profile.total_bytes
+    total, packed = sized.profile.total_bytes, sum(split.layers) - sum(split.vectors)
     unsure = sum(usual) * (full - size) / total
-    fewer = 0.0 if own else bits - (precision.lean_bits or bits)
-    lean = fewer * (sum(split.layers) - sum(split.vectors)) / 8 / total
+    lean = 0.0 if own else (size - (precision.lean_bits or bits) / 8) * packed / total
     return replace(sized, spread=max(sized.spread, unsure), lean=lean)
 
 

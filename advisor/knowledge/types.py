@@ -194,11 +194,9 @@ class Format(Struct, frozen=True):
     exam_loss: Losses = ()
     """Points of MMLU lost, in %, by parameters of the model they were measured on."""
     floats: Flag = False  # its elements are floats, which INT8 does not mean
-    offered: Flag = True
-    """False for types that exist but are not proposed (internal ggml types, F32)."""
+    offered: Flag = True  # not for types that exist but are not proposed (ggml's own, F32)
     min_compute_capability: Number | None = None  # below it, not on NVIDIA cards
-    native_compute_capability: Number | None = None
-    """From here the card computes in the format itself instead of unpacking to 16 bits."""
+    native_compute_capability: Number | None = None  # from here no unpacking to 16 bits
     vendors: Annotated[tuple[str, ...], _VENDORS] | None = None  # of the cards; None: any
     near: Texts = ()  # mixes that have no entry of their own and are sized as this one
     keeps: Texts = ()  # of recurrent layers, what stays in 16 bits: a config's names of modules

@@ -106,16 +106,14 @@ class Weights(Struct, frozen=True):
     """Output matrix (when tied: the embedding used as output) and final norm."""
     lookup: int
     """Tables beside the embedding of which a token reads its rows alone."""
-    norm: int
-    """The final norm alone."""
+    norm: int  # the final norm alone
     rope: int
     layer_sums: Sequence[int]
     expert_sums: Sequence[int]
     approximate: tuple[str, ...]
     spread: float
     """Relative uncertainty of the sizes, 0 where exact."""
-    lean: float = 0.0
-    """How much less a leaner file of the format may take, as a share."""
+    lean: float = 0.0  # how much less a leaner file of the format may take, as a share
 
 
 class CardShare(Struct):
