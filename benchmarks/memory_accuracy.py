@@ -140,10 +140,6 @@ NOT_SIZED = """
 Each gives one sentence instead of a figure; `tests/estimate/test_not_sized.py` holds the list.
 With its own GGUF file on disk a model's weights are exact all the same.
 
-* gemma-4 E2B and E4B: `hidden_size_per_layer_input` and the towers are missing. What is carried
-  misses the published totals by 0.9 % and 6.0 %, so no guess at those fields is borne out.
-* Llama-3.3-Nemotron-Super-49B: `block_configs` is missing. Every layer has its own attention and
-  feed-forward width there.
 * grok-1: no total with a source. The fields give 315.7 or 316.5 billion, without and with an
   output matrix of its own, and nothing carried says which.
 * MiniCPM-V 2.6: only the total is known, no field of the architecture.

@@ -319,24 +319,20 @@ def _quantised(model: Model, split: ParameterSplit, precision: Format, bits: flo
     size, full = bits / 8, _PLAIN_BITS / 8
     beside = (precision.beside_experts if any(split.experts) else None) or bits
     tables = (precision.beside_experts or _PLAIN_BITS) / 8
-    known: dict[tuple[int, int, int], int] = {}
-    layers = []
     keeps = precision.keeps if model.shape.recurrent and not own else ()
     usual = kept_in_full({"ignore": keeps}, model.shape) if keeps else ()
     stated = (model.held_wide if own else usual) or (0,) * len(split.layers)
     wide = map(max, split.vectors, map(min, stated, split.layers))
     head = family in _HEAD_TOO | _EVERYTHING or (own and model.held_head)
-    for alike in zip(split.layers, split.experts, wide, strict=True):
-        if alike not in known:
-            known[alike] = _layer_bytes(*alike, bits=bits, beside=beside)
-        layers.append(known[alike])
+    alike = [*zip(split.layers, split.experts, wide, strict=True)]
+    known = {one: _layer_bytes(*one, bits=bits, beside=beside) for one in set(alike)}
     sized = _grouped(
         model,
         embedding=round(split.embedding * (size if family in _EVERYTHING else full)),
         output=round(split.output * (size if head else full)),
         lookup=round(split.lookup * (size if family in _EVERYTHING else tables)),
         other=round(split.other * full),
-        layers=layers,
+        layers=[known[one] for one in alike],
         experts=_times(split.experts, size),
         vision=round(split.vision * (size if family in _VISION_TOO else full)),
         approximate=("weights: nominal bits on the linear layers, 16 on the rest",),
