@@ -14,9 +14,13 @@ from advisor.knowledge.catalogue import MOST_CARDS, Cards, put_together
 from advisor.knowledge.index import by_text
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.reading.known import Reading, known_card, listed, namesakes, told
+from advisor.units import GIB
 
 _JOINED = re.compile(r"(?<!\s)\s++\+\s*+|\+(?=\S)")
 """``Max+ 395`` is part of a name: there the sign has a space behind it and none before."""
+_MEMORY_OF_ALL = re.compile(
+    r"\(?\b(\d{2,4})\s*gi?b\b(?:\s+(?:of\s+)?vram)?(?:\s+total)?\)?", re.IGNORECASE
+)
 _COUNTED = re.compile(r"(\d{1,4})\s*[xX\u00d7]\s+(\S.*)")
 
 
@@ -117,7 +121,12 @@ def _counted(knowledge: Knowledge, text: str) -> _Part:
     """
     matched = _COUNTED.fullmatch(text)
     if matched:
-        part = _read(knowledge, matched[2], int(matched[1]), text)
+        try:
+            part = _read(knowledge, matched[2], int(matched[1]), text)
+        except RequestError:
+            part = _of_all(knowledge, matched[2], int(matched[1]), text)
+            if part is None:
+                raise
         return part or _unknown(knowledge, matched[2])
     refused: RequestError | None = None
     try:
@@ -134,6 +143,19 @@ def _counted(knowledge: Knowledge, text: str) -> _Part:
     if refused:
         raise refused
     return _unknown(knowledge, text)
+
+
+def _of_all(knowledge: Knowledge, name: str, count: int, text: str) -> _Part | None:
+    """Read cards whose memory is told of all together: ``3x RTX 3090 (72GB)``."""
+    said = _MEMORY_OF_ALL.search(name)
+    if said is None:
+        return None
+    with suppress(RequestError):
+        rest = f"{name[: said.start()]} {name[said.end() :]}".strip()
+        part = _read(knowledge, rest, count, text, unusual=True)
+        if part and (part.gpu.vram_bytes or 0) * count == int(said[1]) * GIB:
+            return part
+    return None
 
 
 def _unknown(knowledge: Knowledge, text: str) -> NoReturn:

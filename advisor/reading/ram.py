@@ -85,6 +85,10 @@ class RamKind(Struct, frozen=True):
         )
 
 
+_COMMA = re.compile(r"(?<=\d),(?=\d{1,2}\s*[gt])", re.IGNORECASE)
+"""The point of a size as half of Europe writes it: ``31,6 GB``."""
+
+
 @cache
 def ram_types() -> Mapping[str, RamType]:
     """Read the types of memory by name, once."""
@@ -103,7 +107,7 @@ def read_ram(text: str) -> tuple[float | None, RamKind | None]:
         UnitError: Nothing but a size was meant, and it is none.
         RequestError: A word that is not understood, or memory that nobody makes.
     """
-    rest, said = text, RamKind()
+    rest, said = _COMMA.sub(".", text), RamKind()
     if found := _TYPE.search(rest):
         rest, said = _without(rest, found), _typed(found)
     elif found := _MODULE.search(rest):

@@ -168,6 +168,28 @@ def test_a_slip_in_the_name_of_a_maker_or_machine_is_put_right_and_told(
     assert right in cards.read_as[0]
 
 
+@pytest.mark.parametrize(
+    ("text", "name", "count"),
+    [
+        ("3 x RTX 3090 (72GB vram)", "GeForce RTX 3090", 3),
+        ("2x 3090 48GB", "GeForce RTX 3090", 2),
+        ("4x RTX 4090 96GB total", "GeForce RTX 4090", 4),
+        ("2x 4090 48GB", "GeForce RTX 4090 48 GB", 2),
+    ],
+)
+def test_memory_may_be_that_of_all_cards_where_one_has_no_such(
+    text: str, name: str, count: int
+) -> None:
+    cards = read(text)
+    assert (cards.gpu.name, cards.count) == (name, count)
+
+
+def test_memory_that_is_neither_of_one_nor_of_all_is_refused() -> None:
+    for text in ("2x 3090 40GB", "3x 3090 48GB", "2x 3090 0GB"):
+        with pytest.raises(UserError, match=r"no such card|unknown|memory size"):
+            read(text)
+
+
 def test_a_slip_in_what_tells_cards_apart_is_never_put_right() -> None:
     for text in ("RTX Titanic", "RTX 6000 Balckwell", "Intel Ark B580", "RTX 4090 Suber"):
         with pytest.raises(UserError):

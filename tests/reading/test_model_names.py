@@ -140,6 +140,18 @@ def test_a_plus_is_a_word_of_the_name() -> None:
         assert read_model(KNOWN, text).model.name == "c4ai-command-r-plus", text
 
 
+def test_models_that_are_trained_on_a_known_one_have_its_sizes() -> None:
+    sizes = {
+        "bytedance-research/UI-TARS-7B-DPO": "Qwen2-VL-7B-Instruct",
+        "UI-TARS-72B-DPO": "Qwen2-VL-72B-Instruct",
+        "llama 33b": "llama-30b",
+        "tulu 3 70b": "Llama-3.1-70B",
+    }
+    for text, base in sizes.items():
+        own, of = (read_model(KNOWN, one).model.parameters for one in (text, base))
+        assert own == of, text
+
+
 def test_a_tag_of_the_base_is_the_base() -> None:
     assert read_model(KNOWN, "gemma2:27b-text-q3_K_M").model.name == "gemma-2-27b"
     assert read_model(KNOWN, "llama3.1:8b-text-q4_0").model.hf_id == "meta-llama/Llama-3.1-8B"

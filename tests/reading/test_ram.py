@@ -37,6 +37,7 @@ KNOWLEDGE = load_knowledge()
         ("4x16GB DDR4-3600 CL18", 64, RamKind("DDR4", 3600, None, 4)),
         ("1TB DDR5 12 channel", 1024, RamKind("DDR5", None, 12)),
         ("96GB of DDR5 memory", 96, RamKind("DDR5")),
+        ("31,5 GB", 31.5, None),
         ("64", 64, None),
         ("64GB", 64, None),
     ],
