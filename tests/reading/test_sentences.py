@@ -184,7 +184,7 @@ CLAIM = "gpu_memory_utilization"
         ),
         ("a laptop with an m3 max, llama 8b", {"gpu": "m3 max", "model": "llama 8b"}),
         ("rtx 4090 64gb llama 8b", {"gpu": "rtx 4090", "model": "llama 8b", "ram": "64GB"}),
-        ("2x 3090 48gb llama 8b", {"gpu": "2x 3090", "model": "llama 8b"}),
+        ("2x 3090 48gb llama 8b", {"gpu": "2x 3090 48gb", "model": "llama 8b"}),
         ("rtx4O9O llama 8b", {"gpu": "rtx4O9O", "model": "llama 8b"}),
         ("llama 3 8b on an m3 max", {"gpu": "m3 max", "model": "llama 3 8b"}),
         ("qwen 3 32 b on rtx3090", {"gpu": "rtx3090", "model": "qwen 3 32b"}),
