@@ -374,7 +374,19 @@ def _batch(fitted: Fields, policy: Fields, name: str) -> BatchTable:
     )
 
 
+SITUATIONS = frozenset({
+    "own", "measured", "near", "near_small", "modelled", "modelled_small", "alone",
+    "unmeasured_card", "unmeasured_format", "moe_near", "moe_unseen", "experts_estimated",
+    "deep", "laptop", "offload", "offload_experts", "batch", "batch_unmeasured",
+    "batch_tensor_parallel", "layer_split", "tensor_parallel", "other_engine", "prefill_card",
+    "prefill", "prefill_unmeasured", "prefill_engine", "prefill_experts", "prefill_offload",
+    "prefill_cards", "prefill_tensor",
+})  # fmt: skip
+"""What ranges are looked up by: a file that leaves one out is refused before a report needs it."""
+
+
 def _ranges(policy: Fields, fitted: Fields) -> Mapping[str, Range]:
     """Take the fitted range of a situation, else the one chosen by judgement."""
-    found = {key: policy.range_factors(key) for key in policy.found if key != "source"}
+    names = {*policy.found, *SITUATIONS - fitted.found.keys()} - {"source"}
+    found = {key: policy.range_factors(key) for key in sorted(names)}
     return found | {key: fitted.range_factors(key) for key in fitted.found if key != "source"}

@@ -11,6 +11,8 @@ from advisor.advice import Advisor
 from advisor.advice.preparation import prepare
 from advisor.cli.init import write_starter
 from advisor.errors import UserError
+from advisor.estimator.speed_tables import SITUATIONS
+from advisor.files import data_dir
 from advisor.report import FORMATS, Page
 from advisor.report.assembly import document
 from advisor.report.templates import forget_templates
@@ -128,3 +130,19 @@ def _render_others(house: House) -> None:
             for form in FORMATS.values():
                 for length in LENGTHS[:1] if form.complete else LENGTHS:
                     assert form.write(Page(doc, length, house.templates))
+
+
+def test_a_calibration_without_a_range_that_reports_look_up_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = (
+        (data_dir("knowledge") / "calibration.yaml").read_text("utf-8").splitlines(keepends=True)
+    )
+    stated = {line.partition(":")[0].strip() for line in lines}
+    assert stated >= SITUATIONS
+    left_out = [line for line in lines if not line.startswith("  prefill_offload:")]
+    assert len(left_out) == len(lines) - 1
+    (tmp_path / "calibration.yaml").write_text("".join(left_out), encoding="utf-8")
+    outcome = run(capsys, "knowledge", "check", str(tmp_path))
+    assert outcome.code == 1
+    assert "'ranges.prefill_offload' must be a number" in outcome.err
