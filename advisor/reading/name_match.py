@@ -36,6 +36,7 @@ from advisor.reading.name_parts import (
 from advisor.reading.public_list import PublicModel, bare_key, every_named, find_public
 from advisor.reading.public_made import SAME_WITHIN
 from advisor.reading.public_sizing import model_of
+from advisor.reading.published import is_draft
 
 _FREE: Final = re.compile(r"a\d+(?:\.\d+)?b|\d{4}|\d+k|\d+e")
 """Words that tell releases of one model apart: active size, date, context, experts."""
@@ -112,7 +113,7 @@ def _just_so(knowledge: Knowledge, rest: Segments, parts: NameParts) -> Model | 
 
 def _listed(knowledge: Knowledge, rest: Segments, _: NameParts) -> Model | None:
     """Give the repository of this name; one that is called like a family alone is not meant."""
-    if len(rest) == 1 and rest[0] in _begun_by(knowledge):
+    if len(rest) == 1 and rest[0] in begun_by(knowledge):
         return None
     return _public(knowledge, "-".join(rest))
 
@@ -180,7 +181,7 @@ def _release(knowledge: Knowledge, tokens: tuple[str, ...]) -> ModelRecord | Non
     if not any(SIZE.fullmatch(word) for word in tokens):
         return None
     cores = _by_core(knowledge)["cores"]
-    begun = (one for word in tokens for one in _begun_by(knowledge).get(word, ()))
+    begun = (one for word in tokens for one in begun_by(knowledge).get(word, ()))
     found = {
         record.name
         for core, record in begun
@@ -210,7 +211,7 @@ def _by_core(knowledge: Knowledge) -> Mapping[str, Mapping[tuple[str, ...], Sequ
 
 
 @by_identity
-def _begun_by(
+def begun_by(
     knowledge: Knowledge,
 ) -> Mapping[str, Sequence[tuple[tuple[str, ...], ModelRecord]]]:
     """Key every spelling by the words with which a name of the model, or its family, begins."""
@@ -241,7 +242,7 @@ def releases(
     wanted = _core(said.rest)
     size = next((word for word in wanted if SIZE.fullmatch(word)), "")
     plain, more = dict[str, ModelRecord](), dict[str, ModelRecord]()
-    for core, record in (one for word in wanted for one in _begun_by(knowledge).get(word, ())):
+    for core, record in (one for word in wanted for one in begun_by(knowledge).get(word, ())):
         left = _left(core, wanted, size, record)
         if left is not None:
             (more if any(map(_tells_kind, left)) else plain)[record.name] = record
@@ -263,7 +264,7 @@ def _when(record: ModelRecord) -> str:
 
 def names_family(knowledge: Knowledge, text: str) -> bool:
     """Whether a word of a text is one with which names of models begin."""
-    return not _begun_by(knowledge).keys().isdisjoint(model_words(text))
+    return not begun_by(knowledge).keys().isdisjoint(model_words(text))
 
 
 def _left(
@@ -332,15 +333,18 @@ def of_its_own(
 ) -> Match | None:
     """Give the repository that has the whole name, format included, where its sizes are others.
 
-    The elements of packed files are no parameters, so fewer of them say nothing.
+    The elements of packed files are no parameters, so fewer of them say nothing, unless the
+    sixteenth part would be left: that is the head alone of one that drafts.
 
     Raises:
         RequestError: They are too far apart to be one model, so the name may mean either.
     """
-    other = parts.publisher or parts.ending or parts.tag or parts.name in _begun_by(knowledge)
+    other = parts.publisher or parts.ending or parts.tag or parts.name in begun_by(knowledge)
     public = None if other else _whole(parts, found)
     if public is None:
         return found
+    if found and is_draft(public) and found.model.parameters > 16 * (public.parameters_raw or 1e12):
+        raise _may_mean(parts, found, public, public.parameters_raw or 0)
     try:
         own = _public(knowledge, public.hf_id)
     except UserError:

@@ -183,20 +183,20 @@ _LEAST_TAKEN: Final = 100
 """Downloads below which nobody means a repository that is not named in full."""
 
 
-def abridged(name: str, *, of_family: bool) -> Sequence[PublicModel]:
+def abridged(name: str, makers: Sequence[str]) -> Sequence[PublicModel]:
     """Find the repositories that a name means which leaves off maker and marks of the release.
 
     Args:
         name: Less its format.
-        of_family: Whether it begins with a family of models, so that a maker may be left off.
+        makers: What may be left off before it: the makers of what begins so.
 
     Returns:
         Copies of one model, the most downloaded first, what is not packed before the rest; nothing
         where none begins so, or what does are several models.
     """
     stems = dict.fromkeys((bare_key(name), bare_key(name).replace(".", "-")))
-    makers = ("", *(f"{maker}-" for maker in words().makers if of_family))
-    begun = (one for stem in stems for maker in makers for one in _begun(f"{maker}{stem}"))
+    before = ("", *(f"{maker}-" for maker in makers))
+    begun = (one for stem in stems for maker in before for one in _begun(f"{maker}{stem}"))
     found = sorted(begun, key=lambda one: (is_packed(one), -(one.hf_downloads or 0)))
     wide = {(one.num_hidden_layers, one.hidden_size, one.vocab_size) for one in found}
     return found if len(wide) == 1 else ()
@@ -207,6 +207,7 @@ def _begun(stem: str) -> Iterator[PublicModel]:
         rest = bare_key(unpacked_name(one.name)).removeprefix(stem)
         marks = [word for word in rest.split("-") if word]
         known = (one.hf_downloads or 0) >= _LEAST_TAKEN and one.num_hidden_layers
+        known = known and not is_draft(one)
         if known and rest[:1] in {"", "-"} and all(map(_marks_release, marks)):
             yield one
 

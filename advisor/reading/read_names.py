@@ -18,10 +18,10 @@ from advisor.reading.format_patterns import FormatSaid, Tag, default_tag, said_i
 from advisor.reading.known import ModelRead, as_tuned, known_model, listed, read_format, tuning_of
 from advisor.reading.name_match import (
     Match,
+    begun_by,
     listed_whole,
     loosely,
     match,
-    names_family,
     of_its_own,
     releases,
 )
@@ -91,9 +91,10 @@ def _abridged(knowledge: Knowledge, text: str, said: FormatSaid) -> ModelRead | 
         UserError: The model cannot be sized.
     """
     name = said.rest.strip(" -_.")
-    first = name.partition(" ")[0].partition("-")[0]
-    found = abridged(name, of_family=names_family(knowledge, first))
-    if not found or not any(map(str.isdigit, name)):
+    if not _RELEASED.search(name):
+        return None
+    found = abridged(name, _makers_of(knowledge, "".join(model_words(name)[:1])))
+    if not found:
         return None
     wanted = tuning_of(model_words(text), words().tunings) or "instruct"
     one = max(
@@ -108,6 +109,17 @@ def _abridged(knowledge: Knowledge, text: str, said: FormatSaid) -> ModelRead | 
     if held:
         model, line = _holding(model, held, own=False), f"{line} in {held}{remark}"
     return ModelRead(model, held, (f"{line}.",), (), mixed)
+
+
+_RELEASED: Final = re.compile(r"[a-z].*\d|\d.*[a-z]{2}")
+"""What may name a release: a word and a number."""
+
+
+def _makers_of(knowledge: Knowledge, family: str) -> Sequence[str]:
+    """Give the words of those who publish the known models that begin so."""
+    records = (record for _, record in begun_by(knowledge).get(family, ()))
+    publishers = {(record.hf_id or "").partition("/")[0] for record in records}
+    return [maker for maker, of in words().makers.items() if not publishers.isdisjoint(of)]
 
 
 def _untuned(knowledge: Knowledge, model: Model) -> Model:
@@ -148,7 +160,8 @@ def _or_newer(
     newest, kinds = releases(knowledge, said)
     if not newest or read.model.origin != "list":
         return read
-    if parts.name != read.model.name:
+    telling = [w for w in model_words(said.rest) if not (SIZE.fullmatch(w) or w in words().tunings)]
+    if parts.name != read.model.name and len(telling) == 1:
         _refuse_far_apart(text, model_from_record(newest[0], knowledge), read.model)
         return _newest(knowledge, text, said, (*newest, *kinds), read.model.name)
     others = [one.name for one in newest]
@@ -189,7 +202,7 @@ def _newest(
 def _less_publisher(knowledge: Knowledge, parts: NameParts) -> NameParts:
     """Part ``ByteDance-Seed_Seed-OSS-36B``, as packers write it, where the publisher is known."""
     publisher, _, name = parts.name.partition("_")
-    named = name and (
+    named = (publisher and name) and (
         publisher.casefold() in _publishers(knowledge)["of"]
         or exact(f"{publisher}/{said_in(name).rest.strip(' -_')}")
     )

@@ -103,6 +103,8 @@ def test_no_spelling_of_a_repository_is_another_model() -> None:
         ("facebook/bart-large", 406_291_456),
         ("GLM-4.6V", 107_710_927_360),
         ("Qwen3.8-27B-NVFP4-DFlash2", None),
+        ("Huihui-LFM2.5-8B-A1B-abliterated-MTP-NVFP4", None),
+        ("paligemma 3b pt 448", 2_924_351_216),
         ("mlx-community/Nemotron-3-Ultra-550B-A55B-4bit", 549_308_993_536),
         ("sahilchachra/Leanstral-1.5-119B-A6B-NVFP4", None),
     ],
