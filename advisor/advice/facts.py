@@ -15,12 +15,12 @@ from advisor.models.stored_tensors import Model
 from advisor.remedies import combine, formats, speculative
 from advisor.remedies.assessment import exam_loss, put, quality_loss, weights_loss
 from advisor.remedies.last_resort import proof_of
-from advisor.remedies.model import is_rated_higher, relatives
+from advisor.remedies.model import is_rated_higher, merit_points, relatives
 from advisor.remedies.option import Base, Option
 from advisor.remedies.search import BETWEEN_KEYS, DOMINATED_BY, dominators_in_kind, marks_of
 from advisor.rules.engine.base import OptionFacts
 from advisor.scenario import Scenario, offloads, split_of, support
-from advisor.scenario.capability import download_facts
+from advisor.scenario.capability import download_facts, is_likely_had
 from advisor.scenario.figures import (
     BreakEven,
     Limits,
@@ -380,6 +380,11 @@ def _put_change(facts: dict[str, FactValue], before: _Before, option: Option) ->
     if after.model.name != own.model.name:
         facts["option.related"] = after.model.name in before.relatives
         facts["option.rated_higher"] = is_rated_higher(before.base, after.model)
+        merit, earlier = (merit_points(before.base, one) for one in (after.model, own.model))
+        put(facts, "option.merit", merit or None)
+        if merit:
+            _put_share(facts, "option.merit_kept", merit, earlier)
+    facts["option.obtainable"] = is_likely_had(after.framework, after.precision, after.model)
     facts["option.same_family"] = after.model.family == own.model.family
     _put_share(facts, "option.context_kept", after.context_tokens, own.context_tokens)
     _put_share(facts, "option.batch_kept", after.batch, own.batch)

@@ -133,7 +133,7 @@ def packings_of(hf_id: str) -> Mapping[str, str]:
     own goes first, then the most downloaded. Without what is kept a plan takes 1.05 times as long.
     """
     publisher, _, name = hf_id.partition("/")
-    own = exact(hf_id)
+    own = listed_as(hf_id)
     if own is None:
         return {}
     maker = publisher.partition("-")[0]
@@ -142,9 +142,22 @@ def packings_of(hf_id: str) -> Mapping[str, str]:
     same.sort(key=lambda one: (one.hf_id.partition("/")[0] != publisher, -(one.hf_downloads or 0)))
     found: dict[str, str] = {}
     for one in same:
-        if (held := published_format(one)) and not has_gguf(one):
+        if (held := published_format(one)) and not has_gguf(one) and not _is_anothers(one, held):
             found.setdefault(held, one.hf_id)
     return found
+
+
+def listed_as(hf_id: str) -> PublicModel | None:
+    """Find a repository in the list, or a copy of that name where the original is not listed."""
+    name = hf_id.partition("/")[2]
+    copies = (one for one in beginning(name) if one.name == name and not is_packed(one))
+    return exact(hf_id) or next(copies, None)
+
+
+def _is_anothers(public: PublicModel, held: str) -> bool:
+    """Whether MLX alone reads its files, in a format that has a name elsewhere too."""
+    mlx = public.format == "mlx" or "mlx" in public.hf_id.lower()
+    return mlx and not held.startswith("MLX")
 
 
 def _packs_it(one: PublicModel, own: PublicModel, maker: str) -> bool:

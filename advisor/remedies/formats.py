@@ -146,12 +146,15 @@ _FOUR_BITS = 4
 def _loses_little(precision: Format, scenario: Scenario, knowledge: Knowledge) -> bool:
     """Whether it loses little, or nobody measured it and it has four bits that the card likes.
 
-    Of GGUF formats only measured ones count: there is one of every size.
+    Of GGUF formats only measured ones count: there is one of every size. Of MXFP4, whose scales are
+    powers of two, only what was trained for it.
     """
-    loss = support.format_loss(precision, scenario.model)
+    model = scenario.model
+    loss = support.format_loss(precision, model)
     if loss is not None:
         return loss <= knowledge.policy["little_loss_percent"]
-    if precision.kind == "gguf":
+    rounded_to_scales = precision.family == "mxfp4" and not support.is_published(precision, model)
+    if precision.kind == "gguf" or rounded_to_scales:
         return False
     needed, gpu = precision.native_compute_capability, scenario.gpu
     likes = not (needed and gpu and gpu.compute_capability) or gpu.compute_capability >= needed

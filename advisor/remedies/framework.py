@@ -144,7 +144,7 @@ LARGER_STEPS = Remedy("larger-steps", frozenset({"ubatch"}), "setting", larger_s
 
 
 _CHANGE: Final = {"text_only": True}
-_FOR_IMAGES: Final = re.compile(
+FOR_IMAGES: Final = re.compile(
     r"vl\d?\b|vlm|vision|ocr|llava|pixtral|molmo|internvl|minicpm-v|paligemma|moondream|florence"
     r"|idefics|multimodal|omni|\dv\b",
     re.IGNORECASE,
@@ -171,7 +171,7 @@ def _without_images(base: Base) -> Scenario | None:
     """The request for text alone; None where images were asked for or the runtime cannot."""
     request, own = base.request, base.scenario
     model = text_alone(own.model)
-    if request.images or request.image_size or _FOR_IMAGES.search(own.model.name):
+    if request.images or request.image_size or FOR_IMAGES.search(own.model.name):
         return None
     if model is own.model:
         return None

@@ -20,6 +20,7 @@ from advisor.knowledge.types import Format, Knowledge
 from advisor.models import model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.remedies.formats import Sized, faithful_formats
+from advisor.remedies.framework import FOR_IMAGES
 from advisor.remedies.kv_cache import fewest_experts_out, moves_experts
 from advisor.remedies.option import Base, Option, Remedy, make_option, stored_bytes
 from advisor.scenario import Scenario, can_split, offloads, support
@@ -28,13 +29,13 @@ from advisor.scenario.resolve import default_context
 from advisor.scenario.support import without_lost_drafts
 
 _MOST_MODELS = 5
-_MOST_PEERS, _MOST_PEERS_TRIED = 2, 6
+_MOST_PEERS, _MOST_PEERS_TRIED = 2, 10
 _CLEARLY_SMALLER = 0.85
 _MOST_TIMES_LARGER, _FEW_ACTIVE = 2.5, 0.35
 """A mixture beside a dense model: its parameters, and those that a token uses, at most."""
 _OF_A_CLASS = 1.25
 """How much larger, or slower, a model may be that stands for another."""
-_FOUR_BITS = 4
+_FOUR_BITS, _EIGHT_BITS = 4, 8
 _FEW_BITS = 3.3
 _FEWEST_BITS = 4.25
 """Of the formats a smaller model is offered in, the fewest bits per weight."""
@@ -56,22 +57,25 @@ def propose(base: Base, *_: object) -> Iterator[Option]:
 
 def _in_order(base: Base, models: Sequence[Model], peers: Sequence[Option]) -> Iterator[Option]:
     """Give relatives that fit, the best first, but those that a newer model outdoes."""
-    for model in sorted(models, key=lambda model: -_merit(base, model)):
+    for model in sorted(models, key=lambda model: -merit_points(base, model)):
         option = _in_best_format(base, model, REMEDY)
         if option and not _is_outdone(base, option, peers):
             yield option
 
 
 def _is_outdone(base: Base, old: Option, options: Sequence[Option]) -> bool:
-    """Whether a better model fits too, about as fast: at most a year older, or newer if unrated."""
-    merit, released = _merit(base, old.scenario.model), old.scenario.model.released
-    if released is None:
-        return False
-    earliest = f"{int(released[:4]) - 1}{released[4:]}" if merit else released
+    """Whether a better model fits too, about as large and fast.
+
+    At most a year older, or newer if unrated.
+    """
+    merit, released = merit_points(base, old.scenario.model), old.scenario.model.released
+    earliest = f"{int(released[:4]) - 1}{released[4:]}" if merit and released else released or ""
     return any(
         (new.scenario.model.released or "") > earliest
         for new in options
-        if _merit(base, new.scenario.model) > merit and _is_as_quick(base, new, old)
+        if merit_points(base, new.scenario.model) > merit
+        and old.scenario.model.parameters <= new.scenario.model.parameters * _MOST_TIMES_LARGER
+        and _is_as_quick(base, new, old)
     )
 
 
@@ -80,26 +84,32 @@ def _is_as_quick(base: Base, new: Option, old: Option) -> bool:
     if new.speed is None or old.speed is None:
         return new.scenario.model.parameters <= old.scenario.model.parameters * _OF_A_CLASS
     speed = new.speed.decode_tok_s.estimate
-    enough = base.knowledge.policy["mixture_below_tok_s"]
+    enough = base.knowledge.policy["quick_tok_s"]
     return speed >= min(enough, old.speed.decode_tok_s.estimate / _OF_A_CLASS)
 
 
-def _merit(base: Base, model: Model | ModelRow) -> float:
+def merit_points(base: Base, model: Model | ModelRow) -> float:
     """Give the points a model is ranked by; 0 where nobody measured it or a relative."""
-    found = merit_of(base.knowledge, model.name, None, _use(base.scenario.model))
+    repository = model.hf_id if isinstance(model, Model) else None
+    found = merit_of(base.knowledge, model.name, repository, _use(base.scenario.model))
     return found.counted if found else 0.0
 
 
 def is_rated_higher(base: Base, model: Model) -> bool:
     """Whether leaderboards rate a model above the requested one, for what that one is for."""
-    return _merit(base, model) > _merit(base, base.scenario.model) > 0
+    return merit_points(base, model) > merit_points(base, base.scenario.model) > 0
 
 
 def _use(model: Model) -> str:
-    """Say what a model is for, as far as its name and kind tell."""
+    """Say what a model is for, as far as its name and kind tell.
+
+    Most models of 2026 read images too; people chat with them.
+    """
     if "code" in purposes(model.name):
         return "code"
-    return model.modality if model.modality in {"vision", "embedding"} else "chat"
+    if model.modality == "vision" and FOR_IMAGES.search(model.name):
+        return "vision"
+    return "embedding" if model.modality == "embedding" else "chat"
 
 
 def _in_best_format(base: Base, model: Model, remedy: Remedy) -> Option | None:
@@ -163,20 +173,35 @@ def _formats(base: Base, scenario: Scenario) -> Iterator[Sized]:
 def _unreleased(base: Base, scenario: Scenario) -> Iterator[Sized]:
     """Formats to offer a smaller model in, the most faithful first.
 
-    A request that fits in a gentle format keeps it; so does one in 16 bits where they fit. What was
-    asked for in fewer bits may come in more of them: the smaller model leaves room for that.
+    A request that fits in a gentle format keeps it; so does one in 16 bits on a server whose card
+    computes in no fewer. What was asked for in fewer bits may come in more of them: the smaller
+    model leaves room for that.
     """
     own, model = base.scenario.precision, scenario.model
     runs = can_run(base.knowledge, scenario.framework, own, scenario.gpu, model)
     kept = base.fits and not _is_harsh(base)
+    faithful = faithful_formats(scenario, base.knowledge)
     full = own.family == "unquantized"
-    if runs and (kept or full):
+    first = kept or (full and not _has_eight_bits(scenario, faithful))
+    if runs and first:
         yield own, stored_bytes(base, scenario, own)
     if kept:
         return
-    yield from faithful_formats(scenario, base.knowledge)
-    if runs and not full and not support.is_published(own, base.scenario.model):
+    yield from faithful
+    if runs and not first and (full or not support.is_published(own, base.scenario.model)):
         yield own, stored_bytes(base, scenario, own)
+
+
+def _has_eight_bits(scenario: Scenario, formats: Sequence[Sized]) -> bool:
+    """Whether eight bits cost nothing that anybody measured, or are what the card computes in."""
+    return any(
+        (precision.class_bits or 0) >= _EIGHT_BITS
+        and (
+            not scenario.framework.serves_batches
+            or (scenario.gpu and support.is_native(precision, scenario.gpu))
+        )
+        for precision, _ in formats
+    )
 
 
 def _is_harsh(base: Base) -> bool:
@@ -220,7 +245,7 @@ def _peers(base: Base) -> Sequence[ModelRow]:
     own, usable = base.scenario.model, base.memory.usable_bytes or 0
     most = min(usable * 8 / _FEWEST_BITS, own.parameters * _CLEARLY_SMALLER)
     found = _recent(base, own, 0.0, most)
-    return sorted(found, key=lambda row: -_merit(base, row))
+    return sorted(found, key=lambda row: -merit_points(base, row))
 
 
 def _recent(base: Base, own: Model, least: float, most: float) -> Sequence[ModelRow]:
@@ -268,7 +293,7 @@ def _mixtures(base: Base, *_: object) -> Iterator[Option]:
         yield from _beside_ram(base)
     if own.shape.moe or not (base.fits and base.speed) or base.speed.decode_tok_s.estimate >= slow:
         return
-    families = {own.family}
+    families = set[str]()
     for record in _of_its_size(base, own):
         model = sized_record(record.name, base.knowledge) if record.family not in families else None
         if model and model.shape.moe and model.active_parameters <= own.parameters * _FEW_ACTIVE:
@@ -276,7 +301,7 @@ def _mixtures(base: Base, *_: object) -> Iterator[Option]:
             if option:
                 families.add(record.family)
                 yield option
-        if len(families) > _MOST_PEERS:
+        if len(families) == _MOST_PEERS:
             return
 
 
@@ -319,7 +344,7 @@ def _with_experts_out(base: Base, whole: Scenario, model: Model) -> Option | Non
 def _of_its_size(base: Base, own: Model) -> Sequence[ModelRow]:
     """List recent models about as large, the best first."""
     least, most = own.parameters * _CLEARLY_SMALLER, own.parameters * _MOST_TIMES_LARGER
-    return sorted(_recent(base, own, least, most), key=lambda row: -_merit(base, row))
+    return sorted(_recent(base, own, least, most), key=lambda row: -merit_points(base, row))
 
 
 def relatives(knowledge: Knowledge, model: Model) -> Sequence[Model]:

@@ -16,6 +16,7 @@ from advisor.reading.known import as_tuned, tells_instruct
 from advisor.remedies.model import sized_record
 from advisor.remedies.option import Base, Effort, Option, Remedy, make_option
 from advisor.runtimes import runtime_of
+from advisor.runtimes.commands import can_tell
 from advisor.scenario import Scenario, support
 from advisor.scenario.support import DRAFT_SHARE, same_vocabulary
 
@@ -38,6 +39,8 @@ def _drafts(base: Base, *_: object) -> Iterator[Option]:
     draft = _draft_for(scenario, base.knowledge)
     if draft:
         other = replace(scenario, draft_model=draft)
+        if not can_tell(other, "draft_model"):
+            return
         yield make_option(base, DRAFT, {"draft_model": draft.name}, other)
 
 

@@ -146,6 +146,29 @@ def is_obtainable(framework: Framework, precision: Format, model: Model) -> bool
     return bool(known) or precision.family == "unquantized"
 
 
+def is_likely_had(framework: Framework, precision: Format, model: Model) -> bool:
+    """Whether it is obtainable and, of GGUF files, one that the known repositories usually hold."""
+    if precision.kind != "gguf" or not _has_gguf(model):
+        return is_obtainable(framework, precision, model)
+    return seen_gguf(model, precision) is not None
+
+
+def _has_gguf(model: Model) -> bool:
+    """Whether a repository of GGUF files is known, and what it usually holds."""
+    known = {publisher for publisher, *_ in _publishers()}
+    listed = (repository.partition("/")[0] for repository in _gguf_repos(model))
+    return model.stored is None and (
+        any(name == model.hf_id for name, _ in _seen()) or not known.isdisjoint(listed)
+    )
+
+
+def _gguf_repos(model: Model) -> Sequence[str]:
+    from advisor.reading.published import listed_as  # noqa: PLC0415  opened for a download alone
+
+    listed = listed_as(model.hf_id) if model.hf_id else None
+    return listed.gguf_repos if listed else ()
+
+
 def download_of(framework: Framework, precision: Format, model: Model) -> str | None:
     """Name what holds the weights and can be downloaded, where one is known."""
     if precision.kind == "gguf":
@@ -175,12 +198,10 @@ def seen_gguf(model: Model, precision: Format) -> str | None:
 
 
 def _usual_gguf(model: Model, precision: Format) -> str | None:
-    from advisor.reading.public_list import exact  # noqa: PLC0415  opened for a download alone
-
-    listed = exact(model.hf_id) if model.hf_id and precision.bits_per_weight else None
     size = model.parameters * (precision.bits_per_weight or 0.0) / 8e9
-    for publisher, formats, most in _publishers() if listed else ():
-        for repository in listed.gguf_repos if listed else ():
+    repositories = _gguf_repos(model) if size else ()
+    for publisher, formats, most in _publishers() if repositories else ():
+        for repository in repositories:
             of_it = repository.partition("/")[0] == publisher
             if of_it and precision.name in formats and size <= most:
                 return f"{repository}:{precision.name}"

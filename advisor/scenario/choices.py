@@ -274,7 +274,7 @@ def choose(
         return found
     raise RequestError(
         _nothing_runs(knowledge, formats, asked, framework=framework, gpu=gpu, model=model),
-        hint=_what_runs(knowledge, formats, framework, gpu, model, cards=cards),
+        hint=_what_runs(knowledge, formats, framework, gpu, model, asked=asked, cards=cards),
     )
 
 
@@ -346,9 +346,13 @@ def _what_runs(
     gpu: Gpu | None,
     model: Model,
     *,
+    asked: str,
     cards: int,
 ) -> str:
-    """Say what to type instead: the nearest format of the framework, else of another."""
+    """Say what to type instead: the nearest format of the framework, else of another.
+
+    Where none was asked for, another framework's usual one is near.
+    """
     if model.shape.model_type == UNKNOWN:
         return "Its config.json names it: give the path of that file, or --hub."
     for one in (*([framework] if framework else ()), *knowledge.frameworks.values()):
@@ -356,7 +360,9 @@ def _what_runs(
         shared = (f for f in offered if f.offered and _is_shared(one, f, model, cards))
         running = [f for f in shared if runs(knowledge, one, f, gpu, model)]
         if running:
-            near = min(running, key=partial(_distance, formats, one, model))
+            usual = one.usual_formats if asked in {USUAL, PUBLISHED} else ()
+            ordered = sorted(running, key=partial(_distance, formats, one, model))
+            near = next((f for name in usual for f in ordered if f.name == name), ordered[0])
             told = f"--precision {shell_word(near.name)}"
             if one is not framework:
                 told = f"--framework {shell_word(one.name)} {told}"

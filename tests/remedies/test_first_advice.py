@@ -1,0 +1,99 @@
+"""What comes first is what can be had, what its class rates best, and what is clearly better."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.errors import RequestError
+from advisor.knowledge import load_knowledge
+from advisor.models import model_from_record
+from advisor.reading.published import listed_as, packings_of
+from advisor.scenario.capability import is_likely_had
+from tests.remedies.asking import advised
+
+MISTRAL = "mistralai/Mistral-Small-3.2-24B-Instruct-2506"
+
+
+def first(**given: object) -> dict[str, object]:
+    said = advised(**given).recommendations[0]
+    return {"action": said.option.action, **said.option.change}
+
+
+def offered(action: str, **given: object) -> set[object]:
+    found = (option for option in advised(**given).options if option.action == action)
+    return {option.scenario.model.name for option in found if option.fits}
+
+
+def test_of_two_generations_of_a_mixture_the_better_one_comes_first() -> None:
+    given = {"gpu": "RTX 4060 Ti 16GB", "model": "qwen3-32b", "context": 32768}
+    assert first(**given)["model"] == "Qwen3.6-35B-A3B"
+
+
+def test_a_mixture_of_the_models_own_family_is_one_too() -> None:
+    given = {"gpu": "M3 Pro:36GB", "model": "qwen3.6-27b", "framework": "LM Studio"}
+    assert first(**given)["model"] == "Qwen3.6-35B-A3B"
+
+
+def test_a_small_model_does_not_hide_one_of_the_requests_class() -> None:
+    given = {"gpu": "4x L40S", "model": "glm-4.6", "framework": "vLLM", "batch": 64}
+    assert "Qwen3.5-122B-A10B" in offered("smaller-model", **given)
+
+
+def test_a_model_of_unknown_age_is_outdone_like_another() -> None:
+    given = {"gpu": "M4 Max:64GB", "model": "mistral-large-instruct-2411", "framework": "MLX"}
+    assert "Mistral-Small-Instruct-2409" not in offered("smaller-model", **given)
+
+
+def test_a_desktop_is_offered_no_smaller_model_in_sixteen_bits() -> None:
+    given = {"gpu": "RTX 3060 12GB", "model": "qwen3-8b", "precision": "FP16", "context": 32768}
+    smaller = [o for o in advised(**given).options if o.action == "smaller-model"]
+    assert smaller
+    assert all(option.scenario.precision.family != "unquantized" for option in smaller)
+
+
+def test_a_draft_that_the_command_cannot_name_is_not_offered() -> None:
+    given = {"gpu": "4x A100 SXM4 80GB", "model": "llama-3.3-70b-instruct", "precision": "BF16"}
+    assert not offered("speculative", framework="TensorRT-LLM", **given)
+    assert offered("speculative", framework="vLLM", **given)
+
+
+def test_nvfp4_that_somebody_publishes_leads_on_blackwell() -> None:
+    given = {"gpu": "RTX 5090", "model": "gemma-4-26b-a4b-it", "framework": "vLLM"}
+    assert first(**given)["precision"] == "NVFP4"
+
+
+def test_a_copy_stands_for_an_original_that_is_not_listed() -> None:
+    copy = listed_as(MISTRAL)
+    assert copy is not None
+    assert copy.hf_id != MISTRAL
+    assert packings_of(MISTRAL)["NVFP4"].startswith("RedHatAI/")
+    assert listed_as("nobody/Nothing-1B") is None
+
+
+def test_files_for_mlx_are_no_mxfp4_of_a_server() -> None:
+    assert "mlx" not in packings_of("google/gemma-4-26B-A4B-it").get("MXFP4", "")
+
+
+@pytest.mark.parametrize(
+    ("model", "precision", "had"),
+    [
+        ("Qwen3.6-27B", "Q4_K_M", True),
+        ("Qwen3.6-27B", "IQ2_M", False),
+        ("Llama-3.3-70B-Instruct", "Q8_0", True),
+        ("Llama-3.3-70B-Instruct", "IQ2_S", False),
+    ],
+)
+def test_gguf_files_are_likely_had_where_the_publishers_make_them(
+    model: str, precision: str, *, had: bool
+) -> None:
+    known = load_knowledge()
+    found = model_from_record(known.models[model], known)
+    assert is_likely_had(known.frameworks["llama.cpp"], known.formats[precision], found) is had
+
+
+def test_an_error_names_the_usual_format_where_none_was_asked_for() -> None:
+    with pytest.raises(RequestError) as told:
+        advised(gpu="4x L40S", model="glm-5", framework="vLLM")
+    assert told.value.hint == (
+        "llama.cpp runs Q4_K_M, the nearest: give --framework llama.cpp --precision Q4_K_M."
+    )
