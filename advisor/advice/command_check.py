@@ -260,6 +260,12 @@ def _shell_word(word: str) -> str:
     return home + quoted
 
 
+def _comes_to(one: Memory, other: Memory) -> bool:
+    """Whether two estimates are one: how little it may be depends on how the format was told."""
+    same = ("required_bytes", "high_bytes", "usable_bytes", "kv_cache_bytes", "held_sequences")
+    return all(getattr(one, name) == getattr(other, name) for name in same)
+
+
 def _holds(text: str, machine: Request, memory: Memory, advisor: Advisor) -> bool:
     """Whether a command, read back, comes to this estimate."""
     if not text:
@@ -268,6 +274,6 @@ def _holds(text: str, machine: Request, memory: Memory, advisor: Advisor) -> boo
         pasted = read_pasted(text)
         _, request = _request(pasted, machine, advisor.knowledge)
         taken = not pasted.unknown and not pasted.wrong
-        return taken and advisor.estimate(request).memory == memory
+        return taken and _comes_to(advisor.estimate(request).memory, memory)
     except UserError:
         return False

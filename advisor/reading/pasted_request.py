@@ -215,7 +215,7 @@ def _names_in(text: str) -> Iterator[str]:
     if not text.casefold().endswith(_ON_DISK):
         yield stem
     *_, publisher, name = ("", *stem.split("/"))
-    if packs(publisher):
+    if packs(publisher) and "@" not in name:
         yield f"{publisher}/{name}"
     yield stem.rpartition("/")[2]
 
