@@ -79,6 +79,7 @@ def _dots(held: Sequence[Held], low: int, high: int) -> Iterator[str]:
 
 PAGE = "speed-accuracy.md"
 _WORST = 3
+_ENOUGH_RUNS, _LEAST_COVERED = 30, 0.78
 _INTRO = """\
 # Speed estimates against published measurements
 
@@ -88,7 +89,9 @@ Every figure here is a prediction of a run that the fit had not seen: its config
 backend, model and format, whoever measured it) or its whole card was held out, and everything was
 fitted again. A known card is one that stayed in the fit with other configurations. *Off by* is the
 error as a share of the measured speed; *within 30 %* counts errors up to that. *Inside* is the
-share inside the 80 % range, which was taken from the other groups. A group is what was held out.
+share inside the 80 % range, which was taken from the other groups; below 78 % of 30 runs or more
+it is called too narrow, but for whole cards and machines, which the first table judges. A group is
+what was held out.
 Of a mixture of experts that no table describes what a token reads is estimated, and the range is
 wider than these ([the public list](public-list.md#what-a-token-reads-of-a-mixture)).
 """
@@ -147,9 +150,17 @@ def _table(results: Sequence[Result]) -> Iterator[str]:
         yield (
             f"| {result.stratum.name}{mark} | {len(result.held)} | {spread.groups} | {result.cards}"
             f" | {_percent(result.median)} | {_percent(result.p90)} | {_percent(result.near)}"
-            f" | {_percent(spread.coverage)} | {_bar(result)} |"
+            f" | {_percent(spread.coverage)}{_narrow(result)} | {_bar(result)} |"
         )
     yield "\n\\* One or two cards stand behind it: low confidence, and the report says so.\n"
+
+
+def _narrow(result: Result) -> str:
+    """Say it of a stratum whose own range is shown; the first table has those of whole cards."""
+    spread = result.spread
+    shown = all(one.held_out not in {"card", "source"} for one in result.held)
+    short = spread.runs >= _ENOUGH_RUNS and spread.coverage < _LEAST_COVERED
+    return ", **too narrow**" if shown and short else ""
 
 
 def _bar(result: Result) -> str:
@@ -263,8 +274,10 @@ def _ranges(spreads: Mapping[str, Spread], material: Material) -> Iterator[str]:
     chosen = fitted_ranges(spreads, material.policy.ranges)
     yield "## Ranges\n"
     yield (
-        "What `advise` shows as the 80 % range, as factors on the figure. Tenth and ninetieth\n"
-        "percentile of the held-out errors; a card held out whole weighs by the root of its runs.\n"
+        "What `advise` shows as the 80 % range, as factors on the figure: percentiles of the\n"
+        "held-out errors, the tenth and ninetieth, or so far out that the ranges of the other\n"
+        "configurations hold four fifths of one left out; a card or machine held out whole weighs\n"
+        "by the root of its runs.\n"
         f"Fewer than {LEAST_GROUPS} groups or {LEAST_CARDS} cards only widen what calibration.yaml"
         " states.\n"
     )
@@ -290,5 +303,5 @@ def _rows(material: Material, held: Sequence[Held]) -> Iterator[str]:
     for reason, count in material.dropped.items():
         yield f"| {count} | {reason} |"
     rest = material.rows - len(used) - sum(material.dropped.values())
-    yield f"| {rest} | nothing is fitted to such runs yet: prompts with a split or several cards |"
+    yield f"| {rest} | prompts in tensor parallel and in other engines, all of one machine |"
     yield f"\n{len(used)} of {material.rows} rows are compared."

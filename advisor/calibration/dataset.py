@@ -76,7 +76,8 @@ _TENSOR = re.compile(r"\btp=([2-9]\d*)|tensor parallel|TP=([2-9])|sm tensor|-sm 
 _INSTANCES = re.compile(r"\binst=([2-9]\d*)")
 _PIPELINES = re.compile(r"\bpp=([2-9]\d*)")
 _DEVICES = re.compile(r"device: \w+,\w+|pipeline-parallel-size [2-9]")
-_BENCH = re.compile(r"cmd='[^']*llama-bench (.*)$")
+_BENCH = re.compile(r"cmd='(?:[^']*llama-bench|<path>(?=[^']* -p \d)) (.*)$")
+"""A quoted llama-bench, also with its name blotted out: no other program takes a number as -p."""
 _BENCH_DEPTH = re.compile(r" -d (\d+)\b")
 _BENCH_LENGTH = re.compile(r" -n (\d+)\b")
 _CPU_ONLY = re.compile(

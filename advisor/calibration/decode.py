@@ -1,91 +1,36 @@
 """Decoding in the llama.cpp family, one card, one stream, everything on the card.
 
-time = overhead x backend x architecture x layers
+time = overhead x backend x architecture x program x layers
      + expert and recurrent overheads x backend x layers that have them
-     + weights / (bandwidth x base x backend x architecture x pair x format)
-     + cache / (bandwidth x base x backend x architecture x pair x cache x backend)
+     + weights / (bandwidth x base x backend x architecture x pair x format x program)
+     + cache / (bandwidth x base x backend x architecture x pair x program x cache x backend)
+
+all of it over the card's own factor. That is fitted with the rest, so that a card far from the
+others of its architecture says little of them.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import groupby
-from math import exp, log, sqrt
-from operator import attrgetter
-from statistics import median
+from collections.abc import Mapping, Sequence
+from math import exp
 
 from msgspec import Struct
 
-from advisor.calibration.fit import Case, Prior, Priors, Term, Values, fit, predict
+from advisor.calibration.fit import (
+    Case,
+    GroupOf,
+    Prior,
+    Priors,
+    Term,
+    Values,
+    fit,
+    predict,
+    weight_of,
+)
 from advisor.calibration.runs import Run
-from advisor.estimator.speed_rates import stored_bits
+from advisor.estimator.speed_rates import SIXTEEN_BITS, stored_bits
 from advisor.estimator.speed_step import layers_of
-
-_Z_80 = 1.2816
-"""Normal quantile of an 80 % interval."""
-
-_FAR = 3.0
-"""A source this many standard deviations off counts half: weights in system RAM, a wrong label."""
-
-
-class Spreads(Struct, frozen=True):
-    """Standard deviations of natural logarithms."""
-
-    cards: float
-    """Between cards of one architecture."""
-    sources: float
-    """Between sources on one card."""
-    configurations: float
-    """Between models and formats on one machine."""
-
-
-class Residual(Struct, frozen=True):
-    """One configuration's measured speed over the model's without card factor, logarithm."""
-
-    source: str
-    log_ratio: float
-
-
-class Offset(Struct, frozen=True):
-    """A factor on the model's speed, with the 80 % interval of the factor itself."""
-
-    factor: float
-    low: float
-    high: float
-    configurations: int
-    sources: int
-
-
-def card_offset(configurations: Iterable[Residual], spreads: Spreads) -> Offset:
-    """Estimate the factor of one card from its configurations.
-
-    Args:
-        configurations: One residual per configuration and source.
-        spreads: What the calibration found to vary.
-
-    Returns:
-        The shrunk factor; 1 without configurations.
-    """
-    rows = sorted(configurations, key=attrgetter("source"))
-    groups = [list(group) for _, group in groupby(rows, key=attrgetter("source"))]
-    precision, pulled = 1 / spreads.cards**2, 0.0
-    usual = sqrt(spreads.cards**2 + spreads.sources**2 + spreads.configurations**2)
-    for group in groups:
-        middle = median(row.log_ratio for row in group)
-        weight = 1 / (spreads.sources**2 + spreads.configurations**2 / len(group))
-        weight /= 1 + (middle / (_FAR * usual)) ** 2
-        precision += weight
-        pulled += weight * middle
-    log_factor, spread = pulled / precision, _Z_80 * sqrt(1 / precision)
-    return Offset(
-        factor=exp(log_factor),
-        low=exp(log_factor - spread),
-        high=exp(log_factor + spread),
-        configurations=len(rows),
-        sources=len(groups),
-    )
-
 
 _MS_PER_LAYER = 1e-3 / 32
 priors = Priors(
@@ -99,21 +44,23 @@ priors = Priors(
         "efficiency of architecture": Prior(1, 0.2),
         "efficiency of pair": Prior(1, 0.15),
         "efficiency of format": Prior(1, 0.15),
+        "efficiency of program": Prior(1, 0.1),
+        "efficiency of sixteen bit experts": Prior(1, 0.5),
         "overhead of backend": Prior(1, 0.5),
         "overhead of architecture": Prior(1, 0.3),
+        "overhead of program": Prior(1, 0.3),
         "expert of backend": Prior(1, 0.5),
         "recurrent of backend": Prior(1, 0.4),
         "cache of backend": Prior(1, 0.4),
+        "cache of program": Prior(1, 0.3),
+        "card": Prior(1, 0.04, heavy=True),
     }
 )
 """Base figures loosely around what any card does; factors around 1, their parent."""
-_LEAST_SPREAD, _MOST_SPREAD = 0.03, 0.2
-_HALF, _HALF_WITHIN = 0.5, 0.6745
-_MOST, _MOST_WITHIN = 0.8, 1.2816
-"""Half of a normal distribution lies within 0.67 standard deviations, four fifths within 1.28."""
-_MANY = 3
-
-GroupOf = Callable[[str], str | None]
+_MOST_APART = 0.3
+"""A card further than this from its architecture (logarithm) spilled or is mislabelled where fewer
+runs than ``_LEAST_RUNS`` say so: nothing is told of it, and this at most where more do."""
+_LEAST_RUNS = 4
 
 
 def is_single(run: Run) -> bool:
@@ -129,55 +76,74 @@ def is_single(run: Run) -> bool:
 
 
 class DecodeModel(Struct, frozen=True):
-    """The fitted parameters with the cards' own factors."""
+    """The fitted parameters, the cards' own factors among them."""
 
     values: Values
-    offsets: Mapping[tuple[str, str], Offset]
+    """As they are told."""
+    fitted: Values
+    """From which a refit starts."""
     group_of: GroupOf
+    known: frozenset[tuple[str, str]]
+    """Cards and backends among the fitted runs."""
+
+    @property
+    def own(self) -> Mapping[tuple[str, str], float]:
+        """The factors of cards of which one is told."""
+        found = {card: self.values[f"card:{card[0]}/{card[1]}"] for card in sorted(self.known)}
+        return {card: exp(value) for card, value in found.items() if value}
 
     def seconds(self, run: Run) -> float:
         """Predict one step."""
-        plain = predict(terms(run, self.group_of), self.values, priors)
-        offset = self.offsets.get(run.card)
-        return plain / offset.factor if offset else plain
+        return predict(terms(run, self.group_of), self.values, priors)
 
 
 def terms(run: Run, group_of: GroupOf) -> tuple[Term, ...]:
     """Write one step of a run as a sum of products: what its card reads and launches."""
     scenario, reads = run.scenario, run.reads
-    backend, architecture = scenario.backend, run.architecture
+    backend, streams = scenario.backend, scenario.batch
     assert scenario.gpu
     assert scenario.gpu.bandwidth_bytes_s
-    streams = scenario.batch
-    at_once = scenario.gpus if run.tensor else 1
-    speed = 1 / (scenario.gpu.bandwidth_bytes_s * at_once)
+    speed = 1 / (scenario.gpu.bandwidth_bytes_s * (scenario.gpus if run.tensor else 1))
     layers = layers_of(scenario.model)
+    reach, wait, pace = _shared(run)
+    group = group_of(scenario.precision.name)
+    packed = [*reach, (f"efficiency of format:{group}", -1.0)] if group else reach
+    wide = scenario.precision.name in SIXTEEN_BITS
+    apart = [(f"efficiency of sixteen bit experts:{backend}", -1.0)] if wide else []
+    cached = [*reach, ("cache", -1.0), (f"cache of backend:{backend}", -1.0)]
+    cached += [(f"cache of program:{run.program}", -1.0)] if run.program else []
+    found = [
+        (_MS_PER_LAYER * layers.all, wait),
+        (reads.gpu_bytes * speed, packed),
+        (reads.touched(streams) * reads.gpu_expert_bytes * speed, [*packed, *apart]),
+        (streams * reads.gpu_cache_bytes * speed, cached),
+        (_MS_PER_LAYER * layers.experts, _launch("expert", backend) + pace),
+        (_MS_PER_LAYER * layers.recurrent, _launch("recurrent", backend)),
+    ]
+    own = (f"card:{scenario.gpu.name}/{backend}", -1.0)
+    return tuple(Term(value, (*powers, own)) for value, powers in found if value)
+
+
+_Powers = list[tuple[str, float]]
+
+
+def _shared(run: Run) -> tuple[_Powers, _Powers, _Powers]:
+    """Give what reading takes, what launching takes, and the program's part of the latter."""
+    backend, architecture = run.scenario.backend, run.architecture
     reach = [("efficiency", -1.0), (f"efficiency of backend:{backend}", -1.0)]
-    wait = [("overhead", 1.0), (f"overhead of backend:{backend}", 1.0)]
+    wait = _launch("overhead", backend)
+    pace = [(f"overhead of program:{run.program}", 1.0)] if run.program else []
     if architecture:
         reach.append((f"efficiency of architecture:{architecture}", -1.0))
         reach.append((f"efficiency of pair:{architecture}/{backend}", -1.0))
         wait.append((f"overhead of architecture:{architecture}", 1.0))
-    group = group_of(scenario.precision.name)
-    packed = [*reach, (f"efficiency of format:{group}", -1.0)] if group else reach
-    cached = [*reach, ("cache", -1.0), (f"cache of backend:{backend}", -1.0)]
-    weights = reads.gpu_bytes + reads.touched(streams) * reads.gpu_expert_bytes
-    found = [
-        Term(_MS_PER_LAYER * layers.all, tuple(wait)),
-        Term(weights * speed, tuple(packed)),
-        Term(streams * reads.gpu_cache_bytes * speed, tuple(cached)),
-    ]
-    for kind, count in (("expert", layers.experts), ("recurrent", layers.recurrent)):
-        if count:
-            powers = ((kind, 1.0), (f"{kind} of backend:{backend}", 1.0))
-            found.append(Term(_MS_PER_LAYER * count, powers))
-    return tuple(found)
+    if run.program:
+        reach.append((f"efficiency of program:{run.program}", -1.0))
+    return reach, wait + pace, pace
 
 
-def cases_of(runs: Sequence[Run], group_of: GroupOf) -> list[Case]:
-    """Weigh every card and backend by the root of its runs."""
-    counts = Counter(run.card for run in runs)
-    return [Case(terms(run, group_of), 1 / run.tok_s, counts[run.card] ** -0.5) for run in runs]
+def _launch(kind: str, backend: str | None) -> _Powers:
+    return [(kind, 1.0), (f"{kind} of backend:{backend}", 1.0)]
 
 
 def fit_decode(
@@ -186,62 +152,28 @@ def fit_decode(
     *,
     start: Values | None = None,
 ) -> DecodeModel:
-    """Fit the factors, then every card's own.
+    """Fit the factors, every card's own among them.
 
     Args:
         runs: Runs for which ``is_single`` holds.
         group_of: Group of formats that a format belongs to.
         start: Values to start from.
     """
-    values = fit(cases_of(runs, group_of), priors, start=start, most_steps=8 if start else 40)
-    found = residuals_of(runs, values, group_of)
-    spreads = spreads_of(found)
-    offsets = {card: card_offset(rows, spreads) for card, rows in found.items()}
-    return DecodeModel(values, offsets, group_of)
+    counts = Counter(run.card for run in runs)
+    cases = [Case(terms(run, group_of), 1 / run.tok_s, weight_of(counts[run.card])) for run in runs]
+    values = fit(cases, priors, start=start, most_steps=6 if start else 40)
+    own = {
+        (name := f"card:{gpu}/{backend}"): _told(values[name], count)
+        for (gpu, backend), count in counts.items()
+    }
+    return DecodeModel(values | own, values, group_of, frozenset(counts))
 
 
-def residuals_of(
-    runs: Iterable[Run], values: Values, group_of: GroupOf
-) -> dict[tuple[str, str], list[Residual]]:
-    """Give measured over modelled speed by card and backend, without card factors."""
-    found: dict[tuple[str, str], list[Residual]] = defaultdict(list)
-    for run in runs:
-        ratio = log(run.tok_s * predict(terms(run, group_of), values, priors))
-        found[run.card].append(Residual(run.source, ratio))
-    return dict(sorted(found.items()))
-
-
-def spreads_of(residuals: Mapping[tuple[str, str], Sequence[Residual]]) -> Spreads:
-    """Estimate what varies between configurations, sources and cards, robustly."""
-    within, between, middles = [], [], []
-    for rows in residuals.values():
-        sources: dict[str, list[float]] = defaultdict(list)
-        for row in rows:
-            sources[row.source].append(row.log_ratio)
-        for found in sources.values():
-            if len(found) >= _MANY:
-                within += [abs(ratio - median(found)) for ratio in found]
-        centres = [median(found) for found in sources.values()]
-        middles.append(median(centres))
-        if len(centres) > 1:
-            between += [abs(centre - median(centres)) for centre in centres]
-    return Spreads(
-        _deviation(list(map(abs, middles)), _MOST, _MOST_WITHIN),
-        _deviation(between, _HALF, _HALF_WITHIN),
-        _deviation(within, _HALF, _HALF_WITHIN),
-    )
-
-
-def _deviation(distances: Sequence[float], share: float, within: float) -> float:
-    """Estimate a standard deviation from the distance that a share of them keep.
-
-    Half for what single mislabelled rows spoil; more for cards, whose tails are real.
-    """
-    found = sorted(distances)
-    if not found:
-        return _LEAST_SPREAD
-    spread = found[min(int(share * len(found)), len(found) - 1)] / within
-    return min(max(spread, _LEAST_SPREAD), _MOST_SPREAD)
+def _told(value: float, runs: int) -> float:
+    """Give what is told of a card's own factor, a logarithm; 0 for nothing."""
+    if abs(value) > _MOST_APART and runs < _LEAST_RUNS:
+        return 0.0
+    return max(-_MOST_APART, min(_MOST_APART, value))
 
 
 _ENGINE_MS_PER_LAYER = 1e-3 / 32
@@ -258,7 +190,6 @@ engine_priors = Priors(
         "card": Prior(1, 0.12),
     }
 )
-_LEAST_RUNS = 4
 
 
 def is_engine_run(run: Run) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from math import ceil, exp, log, sqrt
+from math import cbrt, ceil, exp, log, sqrt
 
 from msgspec import Struct
 
@@ -22,12 +22,14 @@ from advisor.estimator.speed_prefill import (
     lanes_bytes_s,
     work_of,
 )
+from advisor.estimator.speed_rates import SIXTEEN_BITS
 from advisor.knowledge.types import Gpu
 
+GroupOf = Callable[[str], str | None]
+"""Gives the group of formats that a format belongs to."""
 Values = Mapping[str, float]
 """Logarithms of parameters."""
-_MOST_STEP = 0.5
-_DONE = 1e-4
+_MOST_STEP, _DONE = 0.5, 1e-4
 
 
 class Term(Struct, frozen=True):
@@ -70,6 +72,11 @@ class Priors(Struct, frozen=True):
         return self(name).value if known is None else exp(known)
 
 
+def weight_of(runs: int) -> float:
+    """Weigh a run of a card with so many: all of them count like the power 2/3 of their number."""
+    return 2.0 / cbrt(runs)
+
+
 def predict(terms: Iterable[Term], values: Values, priors: Callable[[str], Prior]) -> float:
     """Add up the terms, seconds; a parameter that was not fitted stands at its prior."""
     total = 0.0
@@ -105,10 +112,7 @@ def fit(
     names = sorted({name for case in cases for term in case.terms for name, _ in term.powers})
     known = {name: priors(name) for name in names}
     middle = [log(known[name].value) for name in names]
-    values = [
-        start[name] if start and name in start else mean
-        for name, mean in zip(names, middle, strict=True)
-    ]
+    values = [(start or {}).get(name, mean) for name, mean in zip(names, middle, strict=True)]
     places = {name: place for place, name in enumerate(names)}
     rows = [_Row.of(case, places) for case in cases]
     for _ in range(most_steps):
@@ -127,37 +131,42 @@ def fit(
 class _Row(Struct):
     """A case with parameter places instead of names."""
 
+    places: list[int]
     terms: list[tuple[float, list[tuple[int, float]]]]
+    """Values, and powers by the order in ``places``."""
     target: float
     weight: float
 
     @classmethod
     def of(cls, case: Case, places: Mapping[str, int]) -> _Row:
-        terms = [(t.value, [(places[n], p) for n, p in t.powers]) for t in case.terms]
-        return cls(terms, log(case.seconds), case.weight)
+        own = sorted({places[name] for term in case.terms for name, _ in term.powers})
+        at = {place: count for count, place in enumerate(own)}
+        terms = [(t.value, [(at[places[n]], p) for n, p in t.powers]) for t in case.terms]
+        return cls(own, terms, log(case.seconds), case.weight)
 
     def add(
         self, values: Sequence[float], matrix: list[list[float]], right: list[float], width: float
     ) -> None:
         """Add the case to the normal equations at ``values``."""
+        mine = [values[place] for place in self.places]
         parts = [
-            value * exp(sum(values[place] * power for place, power in powers))
+            value * exp(sum(mine[at] * power for at, power in powers))
             for value, powers in self.terms
         ]
         total = sum(parts)
         residual = self.target - log(total)
-        slopes: dict[int, float] = {}
+        slopes = [0.0] * len(mine)
         for part, (_, powers) in zip(parts, self.terms, strict=True):
             share = part / total
-            for place, power in powers:
-                slopes[place] = slopes.get(place, 0.0) + share * power
+            for at, power in powers:
+                slopes[at] += share * power
         weight = self.weight / (sqrt(1 + (residual / width) ** 2) * width**2)
-        items = sorted(slopes.items())
-        for place, slope in items:
+        items = list(zip(self.places, slopes, strict=True))
+        for count, (place, slope) in enumerate(items, start=1):
             scaled = weight * slope
             right[place] += scaled * residual
             line = matrix[place]
-            for other, other_slope in items:
+            for other, other_slope in items[:count]:  # the lower half is all that is solved
                 line[other] += scaled * other_slope
 
 
@@ -177,7 +186,7 @@ def _prior_part(
 
 
 def _solved(matrix: list[list[float]], right: list[float]) -> list[float]:
-    """Solve a symmetric positive definite system (Cholesky), in place."""
+    """Solve a symmetric positive definite system by its lower half (Cholesky), in place."""
     size = len(right)
     lower: list[list[float]] = []
     for i in range(size):
@@ -205,8 +214,9 @@ priors = Priors(
         "share": Prior(0.45, 0.3),
         "share of unit": Prior(1, 0.3),
         "share of architecture": Prior(1, 0.25),
-        "share of card": Prior(1, 0.25, heavy=True),
+        "share of card": Prior(1, 0.1, heavy=True),
         "sixteen bit": Prior(1, 0.2),
+        "packed": Prior(1, 0.15),
         "experts": Prior(0.3, 0.5),
         "experts of backend": Prior(1, 0.4),
         "experts rows": Prior(exp(0.3), 0.3),
@@ -221,7 +231,6 @@ priors = Priors(
         "copied experts": Prior(0.8, 0.4),
     }
 )
-_SIXTEEN_BITS = frozenset({"F16", "BF16", "FP16"})
 
 
 def is_prompt(run: Run) -> bool:
@@ -242,26 +251,47 @@ class PrefillModel(Struct, frozen=True):
 
     values: Values
     falls: float
+    group_of: GroupOf
     known: frozenset[tuple[str, str]]
     """Cards and backends among the fitted runs."""
 
-    def seconds(self, run: Run) -> float:
-        """Predict the time of a whole prompt."""
-        return predict(terms(run, self.falls), self.values, priors)
+    def seconds(self, run: Run, cards: float = 1.0) -> float:
+        """Predict the time of a whole prompt, its arithmetic on so many cards' worth."""
+        found = terms(run, self.falls, self.group_of)
+        computed = [term for term in found if ("share", -1.0) in term.powers]
+        rest = [term for term in found if term not in computed]
+        on_cards = predict(computed, self.values, priors) / cards
+        return on_cards + predict(rest, self.values, priors)
+
+    def packed(self, run: Run) -> float:
+        """Give what the run's format reaches over packed weights of all formats."""
+        (name,) = [name for name, _ in _packed(run, self.group_of)] or [""]
+        return priors.factor(self.values, name) if name else 1.0
 
 
-def fit_prefill(runs: Sequence[Run], falls: float, *, start: Values | None = None) -> PrefillModel:
-    """Fit shares of the peak, by unit, architecture and card."""
+def fit_prefill(
+    runs: Sequence[Run], falls: float, group_of: GroupOf, *, start: Values | None = None
+) -> PrefillModel:
+    """Fit shares of the peak, by unit, architecture, format and card."""
     counts = Counter((run.card, run.split) for run in runs)
-    cases = [
-        Case(terms(run, falls), run.prompt_tokens / run.tok_s, counts[run.card, run.split] ** -0.5)
-        for run in runs
-    ]
+    cases = []
+    for run in runs:
+        weight = weight_of(counts[run.card, run.split])
+        cases.append(Case(terms(run, falls, group_of), run.prompt_tokens / run.tok_s, weight))
     values = fit(cases, priors, width=0.12, start=start, most_steps=8 if start else 40)
-    return PrefillModel(values, falls, frozenset(card for card, _ in counts))
+    return PrefillModel(values, falls, group_of, frozenset(card for card, _ in counts))
 
 
-def terms(run: Run, falls: float) -> tuple[Term, ...]:
+def _packed(run: Run, group_of: GroupOf) -> list[tuple[str, float]]:
+    """Name what the format of the weights changes: 16 bits by backend, packed ones by group."""
+    name = run.scenario.precision.name
+    if name in SIXTEEN_BITS:
+        return [(f"sixteen bit:{run.scenario.backend}", -1.0)]
+    group = group_of(name)
+    return [(f"packed:{group}", -1.0)] if group else []
+
+
+def terms(run: Run, falls: float, group_of: GroupOf) -> tuple[Term, ...]:
     """Write the time of a prompt as a sum of products."""
     scenario, work = run.scenario, work_of(run.scenario.model)
     backend, tokens = scenario.backend, run.prompt_tokens
@@ -273,15 +303,16 @@ def terms(run: Run, falls: float) -> tuple[Term, ...]:
         (f"share of architecture:{generation_of(run.architecture)}/{backend}", -1.0),
         (f"share of card:{scenario.gpu.name}/{backend}", -1.0),
     ]
-    wide = [(f"sixteen bit:{backend}", -1.0)] if scenario.precision.name in _SIXTEEN_BITS else []
+    packed = _packed(run, group_of)
     per_s = 1 / (size * _TFLOPS)
-    found = [Term(2 * tokens * work.dense * per_s, (*reach, *wide))]
+    found = [Term(2 * tokens * work.dense * per_s, (*reach, *packed))]
     if work.experts:
         rows = work.crowding(min(tokens, scenario.ubatch))
         powers = [("experts", -1.0), (f"experts of backend:{backend}", -1.0)]
         powers += [("experts rows", -log(rows))]
-        powers += [(f"sixteen bit experts:{backend}", -1.0)] if wide else []
-        found.append(Term(2 * tokens * work.experts * per_s, (*reach, *wide, *powers)))
+        if scenario.precision.name in SIXTEEN_BITS:
+            powers.append((f"sixteen bit experts:{backend}", -1.0))
+        found.append(Term(2 * tokens * work.experts * per_s, (*reach, *packed, *powers)))
     attention = work.attention(tokens, scenario.depth_tokens) * work.absorbed
     kinds = ["attention"] if scenario.flash_attention else ["attention", "plain attention"]
     powers = [(name, -1.0) for kind in kinds for name in (kind, f"{kind} of backend:{backend}")]
@@ -311,9 +342,8 @@ def sized(gpu: Gpu, architecture: str, falls: float) -> tuple[str, float]:
     unit, size = card_size(gpu, falls)
     if size is None:
         return f"none {gpu.name}", _UNKNOWN_SIZE_TFLOPS
-    return (
-        (f"{unit} {architecture}", 64 * size) if architecture.startswith("Pascal") else (unit, size)
-    )
+    pascal = architecture.startswith("Pascal")
+    return (f"{unit} {architecture}", 64 * size) if pascal else (unit, size)
 
 
 def unit_of(run: Run, falls: float) -> tuple[str, str]:
@@ -329,11 +359,9 @@ def card_tflops(model: PrefillModel, runs: Sequence[Run]) -> dict[tuple[str, str
     them apart is the age of the measurements, not the cards.
     """
     found: dict[tuple[str, str], float] = {}
-    gpus: dict[str, Gpu] = {}
+    gpus = {run.card[0]: run.scenario.gpu for run in runs if run.scenario.gpu}
     for run in runs:
-        gpu = run.scenario.gpu
-        assert gpu
-        gpus[gpu.name] = gpu
+        gpu = gpus[run.card[0]]
         found[run.card] = _share(model, gpu, run.architecture, run.card[1])
     return _pooled(found, gpus)
 

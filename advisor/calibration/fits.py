@@ -17,7 +17,6 @@ from advisor.calibration.dataset import Row, speculation_rows, speed_rows
 from advisor.calibration.decode import (
     DecodeModel,
     EngineModel,
-    GroupOf,
     fit_decode,
     fit_engines,
     is_engine_run,
@@ -25,6 +24,7 @@ from advisor.calibration.decode import (
 )
 from advisor.calibration.fit import (
     Case,
+    GroupOf,
     PrefillModel,
     Prior,
     Priors,
@@ -46,6 +46,7 @@ from advisor.knowledge.types import Knowledge
 priors = Priors(
     {
         "arithmetic": Prior(0.5, 0.7),
+        "arithmetic of experts": Prior(0.5, 0.7),
         "exchange": Prior(20e-6, 1.0),
         "dense": Prior(0.65, 0.2),
         "dense beside experts": Prior(0.5, 0.3),
@@ -86,6 +87,16 @@ def fit_extra(
     return Extra(fit(cases, priors, width=0.12, start=start), terms)
 
 
+def arithmetic_of(engine: str) -> tuple[str, str]:
+    """Name what a further stream's dense matrices and experts reach of a prompt's throughput.
+
+    Few tokens at a time go through other kernels of llama.cpp than prompts do, dense ones slower,
+    experts faster; engines with batches in view use the same.
+    """
+    name = f"arithmetic:{engine}"
+    return name, f"arithmetic of experts:{engine}" if engine == "family" else name
+
+
 def batch_terms(parts: Parts) -> Callable[[Run], tuple[Term, ...] | None]:
     """Write a step of several streams: reads, and the arithmetic and exchange of each further one.
 
@@ -98,8 +109,10 @@ def batch_terms(parts: Parts) -> Callable[[Run], tuple[Term, ...] | None]:
             return None
         engine = "family" if run.family else "other"
         more, cards = scenario.batch - 1, scenario.gpus if run.tensor else 1
-        one = token_seconds(work_of(scenario.model), reached) / cards
-        found = [Term(parts.alone(run), ()), Term(more * one, ((f"arithmetic:{engine}", -1.0),))]
+        dense, experts = token_seconds(work_of(scenario.model), reached)
+        found = [Term(parts.alone(run), ())]
+        for one, name in zip((dense, experts), arithmetic_of(engine), strict=True):
+            found.append(Term(more * one / cards, ((name, -1.0),)))
         gpu = scenario.gpu
         if cards > 1 and gpu and parts.policy.exchange.link(gpu).byte_s is None:
             shape = scenario.model.shape
@@ -206,6 +219,8 @@ class Material(Struct, frozen=True):
     group_of: GroupOf
     single: Sequence[Run]
     prompts: Sequence[Run]
+    layer_prompts: Sequence[Run]
+    """Prompts over several cards that take whole layers."""
     engines: Sequence[Run]
     batches: Sequence[Run]
     splits: Sequence[Run]
@@ -218,7 +233,7 @@ class Material(Struct, frozen=True):
     """The named rows that the runs were made of, and more."""
 
     def known(self) -> Iterable[Run]:
-        """Every run of every kind."""
+        """Every run of every kind that may be shown as measured."""
         for runs in (
             self.single, self.prompts, self.engines, self.batches, self.splits,
             self.layer_splits, self.tensor_splits,
@@ -265,6 +280,14 @@ def material_of(knowledge: Knowledge) -> Material:
         group_of=lambda name: format_group(knowledge.calibration, name),
         single=[run for run in whole if is_single(run)],
         prompts=[run for run in kept if is_prompt(run)],
+        layer_prompts=[
+            run
+            for run in kept
+            if run.metric == "prefill"
+            and run.family
+            and run.scenario.gpus > 1
+            and not (run.split or run.tensor)
+        ],
         engines=[
             run
             for run in whole
@@ -291,7 +314,7 @@ def material_of(knowledge: Knowledge) -> Material:
 def fit_all(material: Material) -> Fitted:
     """Fit everything on everything."""
     decode = fit_decode(material.single, material.group_of)
-    prefill = fit_prefill(material.prompts, material.policy.falls)
+    prefill = fit_prefill(material.prompts, material.policy.falls, material.group_of)
     engines = fit_engines(material.engines)
     tflops = prompts.card_tflops(prefill, material.prompts)
     parts = Parts(material.policy, decode, prefill, engines, tflops)
@@ -341,4 +364,4 @@ class Parts(Struct, frozen=True):
         values, backend = self.prefill.values, run.card[1]
         experts = prompts.priors.factor(values, "experts")
         experts *= prompts.priors.factor(values, f"experts of backend:{backend}")
-        return Reached(tflops, "", experts, 1.0, 0.0)
+        return Reached(tflops * self.prefill.packed(run), "", experts, 1.0, 0.0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from math import exp, log
+from math import ceil, exp, log
 from typing import Literal
 
 from msgspec import Struct
@@ -20,7 +20,7 @@ from advisor.calibration.fit import fit_prefill
 from advisor.calibration.fits import Fitted, Material, Parts, batch_terms, fit_extra, offload_terms
 from advisor.calibration.runs import Run
 from advisor.estimator.speed_rates import MODELLED_FROM_GPUS
-from advisor.estimator.speed_tables import Range
+from advisor.estimator.speed_tables import Policy, Range
 from advisor.units import GIB
 
 HeldOut = Literal["configuration", "card", "source", "model", "nothing"]
@@ -95,11 +95,11 @@ def _groups(
 def _single(
     material: Material, fitted: Fitted, held_out: HeldOut, group_of: Callable[[Run], str]
 ) -> Iterator[Held]:
-    start = fitted.decode.values
+    start = fitted.decode.fitted
     for group, rest, out in _groups(material.single, group_of):
         model = fit_decode(rest, material.group_of, start=start)
         for run in out:
-            known = run.card in model.offsets
+            known = run.card in model.known
             name = "\0".join(run.configuration) if held_out == "configuration" else group
             cards = _cards_like(rest, run)
             speed = 1 / model.seconds(run)
@@ -122,7 +122,7 @@ def _prompts(
 ) -> Iterator[Held]:
     start = fitted.prefill.values
     for group, rest, out in _groups(material.prompts, group_of):
-        model = fit_prefill(rest, material.policy.falls, start=start)
+        model = fit_prefill(rest, material.policy.falls, material.group_of, start=start)
         sizes = {prompts.unit_of(run, material.policy.falls) for run in rest}
         for run in out:
             known = run.card in model.known
@@ -196,6 +196,18 @@ def _several_cards(material: Material, fitted: Fitted) -> Iterator[Held]:
             slower = material.policy.layer_split.at(run.scenario.gpus) if run.family else 1.0
             speed = 1 / (parts.alone(run) * slower)
             yield Held(run, speed, "nothing", "\0".join(run.configuration), kind)
+    for run in material.layer_prompts:
+        gain = _overlap(run, material.policy)
+        speed = run.prompt_tokens / fitted.prefill.seconds(run, gain)
+        yield Held(run, speed, "nothing", "\0".join(run.configuration), "prefill cards")
+
+
+def _overlap(run: Run, policy: Policy) -> float:
+    """Give how many cards' worth of arithmetic works at once on a prompt split by layer."""
+    count = run.scenario.gpus
+    batches = ceil(run.prompt_tokens / run.scenario.ubatch)
+    overlap: float = (count * batches / (batches + count - 1)) ** policy.micro_batches_power
+    return overlap / policy.layer_split.at(count)
 
 
 def situation(held: Held, material: Material) -> str | None:
@@ -243,7 +255,11 @@ def _decode_situation(held: Held, small_gib: float, deep_tokens: float) -> str |
 LEAST_GROUPS = 15
 LEAST_CARDS = 3
 """Fewer groups or cards than these only widen a range, never narrow it."""
-_TAIL = 0.1
+_TAILS = (0.1, 0.09, 0.08, 0.07, 0.06, 0.05)
+"""Shares that a range leaves out at each end: the first with which the ranges of the other groups
+hold four fifths of a group that was left out, as runs of one group err alike. Whole cards and
+machines keep the first: so many differ that it does."""
+_WANTED = 0.8
 
 
 class Spread(Struct, frozen=True):
@@ -256,6 +272,7 @@ class Spread(Struct, frozen=True):
     cards: int
     coverage: float
     """Share of runs inside the range that the other groups gave."""
+    tail: float = _TAILS[0]
 
 
 def by_situation(held: Sequence[Held], material: Material) -> Mapping[str, Sequence[Held]]:
@@ -276,14 +293,13 @@ def spreads_by_situation(held: Sequence[Held], material: Material) -> Mapping[st
 def spread_of(held: Sequence[Held]) -> Spread:
     """Give the range of one stratum and its coverage out of group."""
     ratios = ratios_of(held)
-    low, high = ratios.ends()
-    inside = total = 0.0
-    for group, rows in sorted(ratios.groups.items()):
-        least, most = ratios.ends(but=group)
-        inside += ratios.weights[group] * sum(least <= exp(ratio) <= most for ratio in rows)
-        total += ratios.weights[group] * len(rows)
+    for tail in _TAILS[:1] if _are_whole(held) else _TAILS:
+        coverage = ratios.coverage(tail)
+        if coverage >= _WANTED:
+            break
+    low, high = ratios.ends(tail)
     cards = len({one.run.card[0] for one in held})
-    return Spread(low, high, len(held), len(ratios.groups), cards, inside / total)
+    return Spread(low, high, len(held), len(ratios.groups), cards, coverage, tail)
 
 
 class Ratios(Struct, frozen=True):
@@ -292,8 +308,17 @@ class Ratios(Struct, frozen=True):
     groups: Mapping[str, Sequence[float]]
     weights: Mapping[str, float]
 
-    def ends(self, but: str | None = None) -> Range:
-        """Take the conformal tenth and ninetieth percentile, without one group if it is named."""
+    def coverage(self, tail: float) -> float:
+        """Give the share of runs inside the range that the other groups give."""
+        inside = total = 0.0
+        for group, rows in sorted(self.groups.items()):
+            least, most = self.ends(tail, but=group)
+            inside += self.weights[group] * sum(least <= exp(ratio) <= most for ratio in rows)
+            total += self.weights[group] * len(rows)
+        return inside / total
+
+    def ends(self, tail: float, but: str | None = None) -> Range:
+        """Take the conformal percentiles at both ends, without one group if it is named."""
         ordered = sorted(
             (ratio, self.weights[group])
             for group, rows in self.groups.items()
@@ -303,7 +328,7 @@ class Ratios(Struct, frozen=True):
         if not ordered:
             return 1.0, 1.0
         # One more case, of unknown place, belongs to the whole.
-        beyond = _TAIL * (sum(weight for _, weight in ordered) + ordered[0][1])
+        beyond = tail * (sum(weight for _, weight in ordered) + ordered[0][1])
         return exp(_from_end(ordered, beyond)), exp(_from_end(ordered[::-1], beyond))
 
 
@@ -316,9 +341,13 @@ def ratios_of(held: Sequence[Held]) -> Ratios:
     groups: dict[str, list[float]] = defaultdict(list)
     for one in held:
         groups[one.group].append(-one.error)
-    by_root = all(one.held_out in {"card", "source"} for one in held)
+    by_root = _are_whole(held)
     weights = {group: len(rows) ** -0.5 if by_root else 1.0 for group, rows in groups.items()}
     return Ratios(groups, weights)
+
+
+def _are_whole(held: Iterable[Held]) -> bool:
+    return all(one.held_out in {"card", "source"} for one in held)
 
 
 def _from_end(ordered: Sequence[tuple[float, float]], beyond: float) -> float:

@@ -209,6 +209,8 @@ def _observation(row: Row, conditions: Conditions, spelling: Spelling) -> Observ
     if precision is None:
         return "the weight format is not stated or not in the knowledge base"
     if precision in {"FP16", "BF16"} and model.startswith("gpt-oss"):
+        if not row["weights_gib"]:
+            return "GPT-OSS in 16 bits with no size stated: what is not in experts is in 8 or in 16"
         precision = "MXFP4_MOE"  # its files keep the experts in MXFP4 whatever the label says
     backend = spelling.backend(row, gpu, framework)
     if backend is None:

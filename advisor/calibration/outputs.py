@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from math import exp, log
@@ -10,7 +10,6 @@ from pathlib import Path
 
 from advisor.calibration import decode, fit, fits
 from advisor.calibration.accuracy import PAGE, page, plots
-from advisor.calibration.decode import residuals_of, spreads_of
 from advisor.calibration.fit import Values
 from advisor.calibration.fits import Fitted, Material, fit_all, material_of, pairs_of_situations
 from advisor.calibration.held_out import Held, Spread, fitted_ranges, spreads_by_situation, validate
@@ -70,7 +69,6 @@ def _decode(material: Material, fitted: Fitted) -> Iterator[str]:
     values = model.values
     of = partial(decode.priors.factor, values)
     many = len({run.card[0] for run in runs})
-    spreads = spreads_of(residuals_of(runs, values, model.group_of))
     yield "\n# ---- one stream in the llama.cpp family"
     yield "decode:"
     yield f"  source: {len(runs)} runs on {many} cards; {_SOURCE}"
@@ -84,19 +82,22 @@ def _decode(material: Material, fitted: Fitted) -> Iterator[str]:
     yield "  formats:"
     for name in _members(values, "efficiency of format"):
         yield f"    {_quoted(name)}: {_number(of(f'efficiency of format:{name}'))}"
-    yield "  # Standard deviations of logarithms: what a card's own factor is shrunk by."
-    yield "  spreads: " + _flow((
-        ("cards", spreads.cards),
-        ("sources", spreads.sources),
-        ("configurations", spreads.configurations),
-    ))  # fmt: skip
-    yield "  # A measured card against the model above, with the 80 % range of that factor."
+    yield "  # Programs with an engine of their own, over the leader."
+    yield "  programs:"
+    for name in _members(values, "efficiency of program"):
+        pairs = (
+            ("efficiency", of(f"efficiency of program:{name}")),
+            ("overhead", of(f"overhead of program:{name}")),
+            ("cache", of(f"cache of program:{name}")),
+        )
+        yield f"    {_quoted(name)}: {_flow(pairs)}"
+    yield "  # A measured card against the model above."
     yield "  cards:"
-    for (gpu, backend), offset in sorted(model.offsets.items()):
+    counts = Counter(run.card for run in runs)
+    for (gpu, backend), factor in model.own.items():
         line = _flow((
-            ("gpu", f"'{gpu}'"), ("backend", backend), ("factor", offset.factor),
-            ("low", offset.low), ("high", offset.high),
-            ("configurations", offset.configurations), ("sources", offset.sources),
+            ("gpu", f"'{gpu}'"), ("backend", backend), ("factor", factor),
+            ("runs", counts[gpu, backend]),
         ))  # fmt: skip
         yield f"    - {line}"
 
@@ -111,6 +112,7 @@ def _backends(values: Values) -> Iterator[str]:
             ("expert_overhead", of(f"expert of backend:{name}")),
             ("recurrent_overhead", of(f"recurrent of backend:{name}")),
             ("cache", of(f"cache of backend:{name}")),
+            ("sixteen_bit_experts", of(f"efficiency of sixteen bit experts:{name}")),
         )
         yield f"    {name}: {_flow(pairs)}"
 
@@ -181,6 +183,8 @@ def _prefill(material: Material, fitted: Fitted) -> Iterator[str]:
     yield "  # 16-bit weights over quantised ones; experts and attention over dense matrices."
     yield "  sixteen_bit: " + _flow((b, of(f"sixteen bit:{b}")) for b in backends)
     yield "  sixteen_bit_experts: " + _flow((b, of(f"sixteen bit experts:{b}")) for b in backends)
+    yield "  # Packed weights of a group of formats over those of all."
+    yield "  formats: " + _flow((name, of(f"packed:{name}")) for name in _members(values, "packed"))
     yield f"  experts_rows: {_number(log(of('experts rows')))}"
     for key, kind in _BY_BACKEND:
         shares = [(b, of(kind) * of(f"{kind} of backend:{b}")) for b in backends]
@@ -234,7 +238,8 @@ def _extras(material: Material, fitted: Fitted) -> Iterator[str]:
     yield f"  source: {len(material.batches)} runs on {cards} cards; {_SOURCE}"
     yield "  # Share of the prefill throughput that one token per stream reaches."
     for name, engine in ((material.policy.leader, "family"), ("other", "other")):
-        yield f"  {name}: {_flow([('arithmetic', of(f'arithmetic:{engine}'))])}"
+        dense, experts = map(of, fits.arithmetic_of(engine))
+        yield f"  {name}: {_flow([('arithmetic', dense), ('expert_arithmetic', experts)])}"
     yield "  # Tensor parallel over PCIe, by cards; for a hidden width of 5120."
     counts = _members(batch, "exchange")
     pairs = ((f"{n}", 1e6 * of(f"exchange:{n}")) for n in counts)

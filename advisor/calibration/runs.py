@@ -65,6 +65,8 @@ class Run(Struct, frozen=True):
     tensor: bool
     overlapped: bool
     """Whether its engine prepares layers while the card reads."""
+    program: str
+    """The program, where it is of the llama.cpp family with an engine of its own."""
     date: str
     rows: tuple[str, ...]
     """Ids of the carried rows behind it."""
@@ -194,6 +196,7 @@ def _run(observation: Observation, knowledge: Knowledge, policy: Policy) -> Run 
         raw=observation.raw,
         tensor=conditions.tensor,
         overlapped=scenario.framework.name in policy.overlapped,
+        program=scenario.framework.name if scenario.framework.name in policy.own_pace else "",
         date=measured.date,
         rows=(observation.row,),
     )

@@ -84,7 +84,7 @@ def _asked(
         ratios = ratios_of(rows)
         others = dict[str, Range]()
         for group in ratios.groups:
-            low, high = ratios.ends(but=group)
+            low, high = ratios.ends(spreads[name].tail, but=group)
             without = {**spreads, name: replace(spreads[name], low=low, high=high)}
             others[group] = fitted_ranges(without, stated).get(name, shown[name])
         for one in rows:

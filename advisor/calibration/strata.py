@@ -136,6 +136,7 @@ _SEVERAL = (
         "prefill, layers in system RAM", lambda h: h.kind == "prompt offload" and not h.run.moe
     ),
     Stratum("prefill, experts in system RAM", lambda h: h.kind == "prompt offload" and h.run.moe),
+    Stratum("prefill, several cards by layer", lambda h: h.kind == "prefill cards"),
     Stratum("several cards, split by layer", lambda h: h.kind == "layer split"),
     Stratum("several cards, tensor parallel", lambda h: h.kind == "tensor parallel"),
 )  # fmt: skip

@@ -62,35 +62,37 @@ class Reached(Struct, frozen=True):
     system RAM to the card for every micro-batch."""
 
 
-class PrefillTables(Struct, frozen=True):
+class PrefillTables(Struct, frozen=True, kw_only=True):
     """The groups ``prefill`` of the calibration."""
 
     prompt_tokens: int
     falls: float
     """Exponent by which the share falls as the tensor peak grows beyond 100 TFLOPS."""
-    units: Mapping[tuple[str, str], float]
+    units: Mapping[tuple[str, str], float] = {}
     """Share of the peak by backend and unit, for architectures without an own one."""
-    architectures: Mapping[tuple[str, str], float]
+    architectures: Mapping[tuple[str, str], float] = {}
     """Share of the peak by architecture and backend."""
-    sixteen_bit: Mapping[str, float]
+    sixteen_bit: Mapping[str, float] = {}
     """16-bit weights over quantised ones, by backend."""
-    sixteen_bit_experts: Mapping[str, float]
-    experts: Mapping[str, float]
-    experts_rows: float
-    attention: Mapping[str, float]
-    attention_plain: Mapping[str, float]
+    sixteen_bit_experts: Mapping[str, float] = {}
+    formats: Mapping[str, float] = {}
+    """Packed weights of a group of formats over those of all."""
+    experts: Mapping[str, float] = {}
+    experts_rows: float = 0.0
+    attention: Mapping[str, float] = {}
+    attention_plain: Mapping[str, float] = {}
     """Attention without flash attention over that with it, by backend."""
-    launch_s: Mapping[str, float]
+    launch_s: Mapping[str, float] = {}
     """Per layer and micro-batch, by backend."""
-    cards: Mapping[tuple[str, str], float]
+    cards: Mapping[tuple[str, str], float] = {}
     """TFLOPS of measured cards with quantised weights, by card and backend."""
     engines: float
     """Share of the FP32-accumulate peak under engines outside the llama.cpp family."""
     engine_experts: float
     engine_attention: float
-    copied: float
+    copied: float = 1.0
     """Share of what its lanes carry at which weights in system RAM are copied to the card."""
-    copied_experts: float
+    copied_experts: float = 1.0
     """The same of experts, of which those that a micro-batch uses are copied."""
 
 
@@ -193,9 +195,10 @@ def _experts(work: Work, reached: Reached, tokens: int) -> float:
     return work.experts / min(reached.experts * grown, 1.0)
 
 
-def token_seconds(work: Work, reached: Reached) -> float:
-    """Time the arithmetic of one token, its attention aside."""
-    return 2 * (work.dense + work.experts / reached.experts) / (reached.tflops * 1e12)
+def token_seconds(work: Work, reached: Reached) -> tuple[float, float]:
+    """Time the arithmetic of one token, its attention aside: of dense matrices and of experts."""
+    per_s = reached.tflops * 1e12
+    return 2 * work.dense / per_s, 2 * work.experts / reached.experts / per_s
 
 
 def lanes_bytes_s(gpu: Gpu) -> float | None:
@@ -221,21 +224,9 @@ def read_prefill(policy: Fields, fitted: Fields | None) -> PrefillTables:
     stated = PrefillTables(
         prompt_tokens=int(policy.number("prompt_tokens")),
         falls=policy.number("falls"),
-        units={},
-        architectures={},
-        sixteen_bit={},
-        sixteen_bit_experts={},
-        experts={},
-        experts_rows=0.0,
-        attention={},
-        attention_plain={},
-        launch_s={},
-        cards={},
         engines=policy.number("engines"),
         engine_experts=policy.number("engine_experts"),
         engine_attention=policy.number("engine_attention"),
-        copied=1.0,
-        copied_experts=1.0,
     )
     if fitted is None:
         return stated
@@ -246,6 +237,7 @@ def read_prefill(policy: Fields, fitted: Fields | None) -> PrefillTables:
         architectures={(a, b): n for a, line in own.items() for b, n in line.numbers().items()},
         sixteen_bit=fitted.group("sixteen_bit").numbers(),
         sixteen_bit_experts=fitted.group("sixteen_bit_experts").numbers(),
+        formats=fitted.group("formats").numbers(),
         experts=fitted.group("experts").numbers(),
         experts_rows=fitted.number("experts_rows"),
         attention=fitted.group("attention").numbers(),
@@ -392,9 +384,14 @@ def generation_of(architecture: str) -> str:
 
 
 def as_strong(gpu: Gpu, other: Gpu) -> bool:
-    """Say whether no figure of the card is below the other's, as far as both are known."""
+    """Say whether no figure of the card is below the other's, as far as both are known.
+
+    The cores of two generations of Apple's chips do not compare.
+    """
     (unit, mine), (other_unit, its) = _peak(gpu), _peak(other)
     if unit != other_unit or mine is None or its is None:
+        return False
+    if unit == "core" and gpu.name.split()[1] != other.name.split()[1]:
         return False
     fast = (gpu.bandwidth_bytes_s or 0) >= (other.bandwidth_bytes_s or 0)
     return mine >= its and fast and (gpu.tdp_w or 0) >= (other.tdp_w or 0)

@@ -15,7 +15,15 @@ from advisor.estimator.speed_prefill import (
     reached_by_engine,
     reached_by_llamacpp,
 )
-from advisor.estimator.speed_tables import BatchTable, EngineSpeed, Match, Tables, read_tables
+from advisor.estimator.speed_tables import (
+    BatchTable,
+    EngineSpeed,
+    Match,
+    Program,
+    Tables,
+    group_in,
+    read_tables,
+)
 from advisor.knowledge.types import CardEngine, Format, Framework, Gpu, Knowledge
 from advisor.scenario.figures import Evidence
 
@@ -23,9 +31,10 @@ if TYPE_CHECKING:
     from advisor.knowledge.types import UserSpeeds
 
 MODELLED_FROM_GPUS = 3
+_AS_THE_LEADER = Program(1.0, 1.0, 1.0)
 _SIXTEEN_BITS_ABOVE = 8.6
 _EIGHT_BITS_ABOVE = 5.0
-_SIXTEEN_BITS = frozenset({"F16", "BF16", "FP16"})
+SIXTEEN_BITS = frozenset({"F16", "BF16", "FP16"})
 
 
 class Rate(Struct, frozen=True):
@@ -53,6 +62,8 @@ class Rate(Struct, frozen=True):
     batch: BatchTable
     prefill: Reached | None
     """Arithmetic of one card while it reads a prompt."""
+    expert_efficiency: float = 1.0
+    """How well routed experts are read, against other weights."""
 
 
 class Speeds(Struct, frozen=True):
@@ -155,8 +166,9 @@ def _rate(
         prefill = _llamacpp_prefill(speeds, gpu, backend, precision, architecture)
         if prefill and prefill_own:
             prefill = _own_prefill(prefill, prefill_own)
+        key = (backend, framework.name)
         return _family_rate(
-            tables, gpu, backend, precision, architecture=architecture, own=own, prefill=prefill
+            tables, gpu, key, precision, architecture=architecture, own=own, prefill=prefill
         )
     prefill = reached_by_engine(tables.prefill, gpu, precision, engine.overhead_s)
     if prefill is None:
@@ -175,25 +187,29 @@ def _own_prefill(prefill: Reached, factor: float) -> Reached:
 def _family_rate(
     tables: Tables,
     gpu: Gpu,
-    backend: str,
+    run_by: tuple[str, str],
     precision: Format,
     *,
     architecture: str,
     own: float | None,
     prefill: Reached | None,
 ) -> Rate | None:
-    """Rate the llama.cpp family: base x backend x architecture x format, then the card's own."""
-    family = tables.family
+    """Rate the llama.cpp family: base x backend x architecture x format, then the card's own.
+
+    ``run_by`` names the backend and the program.
+    """
+    family, (backend, program) = tables.family, run_by
     behind = family.backends.get(backend)
     if behind is None:
         return None
     known = family.architectures.get(architecture)
-    product = family.efficiency * behind.efficiency
-    overhead = family.overhead_s * behind.overhead
+    pace = family.programs.get(program, _AS_THE_LEADER)
+    product = family.efficiency * behind.efficiency * pace.efficiency
+    overhead = family.overhead_s * behind.overhead * pace.overhead
     if known:
         product *= known.efficiency * known.backends.get(backend, 1.0)
         overhead *= known.overhead
-    factor = next((f for begin, f in family.formats if precision.name.startswith(begin)), None)
+    factor = family.formats.get(group_in(family.format_groups, precision.name) or "")
     offset = family.offsets.get((gpu.name, backend))
     cards = known.cards.get(backend, 0) if known else 0
     evidence, ranges, small = _trust(gpu, cards, near=bool(offset or own))
@@ -201,9 +217,11 @@ def _family_rate(
         evidence, ranges = "extrapolated", (*ranges, "unmeasured_format")
     return Rate(
         efficiency=min(product * (factor or 1.0), family.most_efficiency),
-        cache_efficiency=min(product * family.cache * behind.cache, family.most_efficiency),
+        cache_efficiency=min(
+            product * family.cache * behind.cache * pace.cache, family.most_efficiency
+        ),
         overhead_s=overhead,
-        expert_overhead_s=family.expert_overhead_s * behind.expert_overhead,
+        expert_overhead_s=family.expert_overhead_s * behind.expert_overhead * pace.overhead,
         recurrent_overhead_s=family.recurrent_overhead_s * behind.recurrent_overhead,
         overlapped=False,
         scale=own or offset or 1.0,
@@ -213,6 +231,7 @@ def _family_rate(
         cards=cards,
         batch=tables.batch_family,
         prefill=prefill,
+        expert_efficiency=(behind.sixteen_bit_experts if precision.name in SIXTEEN_BITS else 1.0),
     )
 
 
@@ -269,9 +288,14 @@ def _llamacpp_prefill(
 ) -> Reached | None:
     tables = speeds.tables.prefill
     found = reached_by_llamacpp(tables, speeds.gpus, gpu, backend, generation_of(architecture))
-    if found is None or precision.name not in _SIXTEEN_BITS:
-        return found
-    experts = found.experts * tables.sixteen_bit_experts.get(backend, 1.0)
+    if found is None:
+        return None
+    if precision.name in SIXTEEN_BITS:
+        factor = tables.sixteen_bit.get(backend, 1.0)
+        experts = found.experts * tables.sixteen_bit_experts.get(backend, 1.0)
+    else:
+        group = group_in(speeds.tables.family.format_groups, precision.name)
+        factor, experts = tables.formats.get(group or "", 1.0), found.experts
     return replace(
-        found, tflops=found.tflops * tables.sixteen_bit.get(backend, 1.0), experts=experts
+        found, tflops=found.tflops * factor, experts=experts, attention=found.attention / factor
     )

@@ -26,7 +26,8 @@ from advisor.scenario.figures import BoundBy, Memory
 class Layers(Struct, frozen=True):
     """Layers of a model by what they launch."""
 
-    all: int
+    all: float
+    """A token mixer and a feed-forward block make one; Nemotron-H counts each as a layer."""
     experts: int
     recurrent: int
 
@@ -76,7 +77,8 @@ def layers_of(model: Model) -> Layers:
     """Count the layers of a model by what they launch, once per model."""
     shape = model.shape
     recurrent = shape.layer_kinds.count("R") + shape.layer_kinds.count("H")
-    return Layers(shape.layers, shape.layers if shape.moe else 0, recurrent)
+    halves = 2 * shape.layers - shape.layer_kinds.count("N") - shape.ffn_kinds.count("-")
+    return Layers(halves / 2, shape.ffn_kinds.count("E"), recurrent)
 
 
 def reads_of(scenario: Scenario, memory: Memory, weights: Weights, cache_bytes: float) -> Reads:
@@ -135,13 +137,14 @@ def step_time(scenario: Scenario, tables: Tables, rate: Rate, reads: Reads, sequ
         + rate.recurrent_overhead_s * layers.recurrent
     )
     start, token = _exchange(scenario, tables, cards)
-    stream = (reads.gpu_bytes + reads.touched(sequences) * reads.gpu_expert_bytes) * weights_s
+    experts = reads.gpu_expert_bytes / rate.expert_efficiency
+    stream = (reads.gpu_bytes + reads.touched(sequences) * experts) * weights_s
     busy = max(launch, stream) if rate.overlapped else launch + stream
     share = rate.batch.cache_share or rate.cache_efficiency
     cache = cache_s * (1 + (sequences - 1) * min(1.0, rate.cache_efficiency / share))
     more = 0.0
     if sequences > 1:
-        one = (reads.gpu_bytes + reads.touched(1) * reads.gpu_expert_bytes) * weights_s
+        one = (reads.gpu_bytes + reads.touched(1) * experts) * weights_s
         alone = (launch + one + cache_s + start) * slower
         further = _further_stream_s(scenario, rate, cards)
         more = (sequences - 1) * min(further, alone)
@@ -184,7 +187,8 @@ def _further_stream_s(scenario: Scenario, rate: Rate, cards: int) -> float:
     if rate.prefill is None:
         one = rate.overhead_s * scenario.model.shape.layers
         return one / batch.most_gain
-    return token_seconds(work_of(scenario.model), rate.prefill) / (cards * batch.arithmetic)
+    dense, experts = token_seconds(work_of(scenario.model), rate.prefill)
+    return (dense / batch.arithmetic + experts / batch.expert_arithmetic) / cards
 
 
 def micro_batch_copy_s(

@@ -1,12 +1,11 @@
 """The calibration as frozen records: what the speed model knows of cards and engines.
 
-``calibration.yaml`` holds what people decide, ``calibration-fitted.yaml`` what
-``advisor calibrate`` computes from the measurements.
+``calibration.yaml`` is decided by people, ``calibration-fitted.yaml`` by ``advisor calibrate``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from math import exp, hypot, log
 
 from msgspec import Struct
@@ -36,6 +35,16 @@ class Backend(Struct, frozen=True):
     overhead: float
     expert_overhead: float
     recurrent_overhead: float
+    cache: float
+    sixteen_bit_experts: float
+    """How well it reads experts in 16 bits, against other weights in them."""
+
+
+class Program(Struct, frozen=True):
+    """A program with an engine of its own over the family's kernels: factors on the figures."""
+
+    efficiency: float
+    overhead: float
     cache: float
 
 
@@ -77,7 +86,11 @@ class FamilySpeed(Struct, frozen=True):
     """How well the cache is read, against the weights."""
     backends: Mapping[str, Backend]
     architectures: Mapping[str, Architecture]
-    formats: tuple[tuple[str, float], ...]
+    programs: Mapping[str, Program]
+    formats: Mapping[str, float]
+    """By group of formats."""
+    format_groups: tuple[tuple[str, str], ...]
+    """Beginnings of names with the group of each."""
     offsets: Mapping[tuple[str, str], float]
     """Factor of a measured card, by card and backend."""
 
@@ -106,6 +119,7 @@ class BatchTable(Struct, frozen=True):
 
     arithmetic: float
     """Share of the prefill throughput that one token per stream reaches."""
+    expert_arithmetic: float
     most_gain: float
     """Limit of aggregate over one stream where the card's arithmetic is unknown."""
     cache_share: float | None
@@ -141,10 +155,10 @@ class Tables(Struct, frozen=True):
     offload: Offload
     layer_split: Curve
     micro_batches_power: float
-    """Of the gain that micro-batches of a prompt have from overlapping over the cards."""
+    """Of what a prompt gains from micro-batches overlapping over the cards."""
     exchange: Exchange
     ranges: Mapping[str, Range]
-    """80 % ranges as factors on the figure, by situation."""
+    """80 % ranges by situation, factors on the figure."""
     speculation: Mapping[str, Range]
     """Slowest and fastest of the pairs with and without drafts, as factors on the plain speed."""
     small_gib: float
@@ -160,6 +174,7 @@ class Policy(Struct, frozen=True):
     exchange: Exchange
     """Without what is fitted."""
     layer_split: Curve
+    micro_batches_power: float
     engine_prefill: PrefillTables
     """Without anything fitted: what engines outside the llama.cpp family reach."""
     ranges: Mapping[str, Range]
@@ -168,6 +183,8 @@ class Policy(Struct, frozen=True):
     leader: str
     overlapped: frozenset[str]
     """Engines that prepare layers while the card reads."""
+    own_pace: frozenset[str]
+    """Programs of the llama.cpp family with an engine of their own."""
     since: Mapping[str, str]
     """Engines whose earlier runs, by date, are not fitted."""
     cache_share: float
@@ -190,6 +207,7 @@ def read_policy(calibration: Mapping[str, object]) -> Policy:
         falls=policy.group("prefill").number("falls"),
         exchange=Exchange(read_links(cards), {}),
         layer_split=cards.curve("layer_split_factor"),
+        micro_batches_power=cards.number("micro_batches_power"),
         engine_prefill=read_prefill(policy.group("prefill"), None),
         ranges={
             key: policy.group("ranges").range_factors(key)
@@ -200,6 +218,7 @@ def read_policy(calibration: Mapping[str, object]) -> Policy:
         deep_tokens=limits.number("deep_tokens"),
         leader=_leader(policy),
         overlapped=frozenset(n for n, line in engines.items() if line.flag("overlapped")),
+        own_pace=frozenset(n for n, line in engines.items() if line.flag("own_pace")),
         since={n: line.text("since") for n, line in engines.items() if "since" in line.found},
         cache_share=policy.group("batch").group("cache_share").number("other"),
         engine_bars={
@@ -264,7 +283,6 @@ def read_tables(calibration: Mapping[str, object]) -> Tables:
 
 
 def _family(policy: Fields, decode: Fields) -> FamilySpeed:
-    groups = decode.group("formats").numbers()
     offsets = {
         (line.text("gpu"), line.text("backend")): line.number("factor")
         for line in decode.lines("cards")
@@ -281,22 +299,28 @@ def _family(policy: Fields, decode: Fields) -> FamilySpeed:
             name: _architecture(line)
             for name, line in decode.group("architectures").groups().items()
         },
-        formats=tuple(
-            (begins, groups[group]) for begins, group in _format_groups(policy) if group in groups
-        ),
+        programs={
+            name: Program(line.number("efficiency"), line.number("overhead"), line.number("cache"))
+            for name, line in decode.group("programs").groups().items()
+        },
+        formats=decode.group("formats").numbers(),
+        format_groups=tuple(_format_groups(policy)),
         offsets=offsets,
     )
 
 
 def format_group(policy: Mapping[str, object], name: str) -> str | None:
     """Name the group of formats that a format's speed is fitted with; None for none."""
-    pairs = _format_groups(Fields(policy, "", _POLICY))
-    return next((group for begins, group in pairs if name.startswith(begins)), None)
+    return group_in(_format_groups(Fields(policy, "", _POLICY)), name)
 
 
-def _format_groups(policy: Fields) -> Iterator[tuple[str, str]]:
-    for line in policy.lines("format_groups"):
-        yield line.text("begins"), line.text("group")
+def group_in(groups: Iterable[tuple[str, str]], name: str) -> str | None:
+    """Name the first group whose beginning a format's name has."""
+    return next((group for begins, group in groups if name.startswith(begins)), None)
+
+
+def _format_groups(policy: Fields) -> Iterable[tuple[str, str]]:
+    return ((line.text("begins"), line.text("group")) for line in policy.lines("format_groups"))
 
 
 def _backend(line: Fields) -> Backend:
@@ -306,6 +330,7 @@ def _backend(line: Fields) -> Backend:
         line.number("expert_overhead"),
         line.number("recurrent_overhead"),
         line.number("cache"),
+        line.number("sixteen_bit_experts"),
     )
 
 
@@ -320,12 +345,8 @@ def _architecture(line: Fields) -> Architecture:
 
 
 def _match(line: Fields) -> Match:
-    return Match(
-        line.text("is"),
-        line.text("name", ""),
-        line.text("architecture", ""),
-        line.text("memory", ""),
-    )
+    parts = (line.text(key, "") for key in ("name", "architecture", "memory"))
+    return Match(line.text("is"), *parts)
 
 
 def _engines(policy: Fields, fitted: Fields) -> Mapping[str, EngineSpeed | None]:
@@ -344,7 +365,8 @@ def _engine(policy: Fields, fitted: Fields | None) -> EngineSpeed:
     """
     alone = fitted is not None and fitted.number("cards") == 1
     line = policy if fitted is None or (alone and "cards" in policy.found) else fitted
-    own = line.group("overhead_by_family_ms").numbers() if _has_families(line) else {}
+    by_family = "overhead_by_family_ms"
+    own = line.group(by_family).numbers() if by_family in line.found else {}
     return EngineSpeed(
         efficiency={
             bits: line.number(f"efficiency_{bits}")
@@ -361,14 +383,11 @@ def _engine(policy: Fields, fitted: Fields | None) -> EngineSpeed:
     )
 
 
-def _has_families(line: Fields) -> bool:
-    return "overhead_by_family_ms" in line.found
-
-
 def _batch(fitted: Fields, policy: Fields, name: str) -> BatchTable:
     shares = policy.group("cache_share")
     return BatchTable(
         fitted.number("arithmetic"),
+        fitted.number("expert_arithmetic"),
         policy.group("most_gain").number(name),
         shares.number(name) if name in shares.found else None,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log
+from math import exp, log
 from statistics import median
 
 import pytest
@@ -50,8 +50,19 @@ def errors(runs: Sequence[Run], speeds: Speeds) -> list[float]:
 def test_the_fitted_file_is_the_fit(fitted: Fitted, speeds: Speeds) -> None:
     family, values = speeds.tables.family, fitted.decode.values
     assert family.efficiency == pytest.approx(priors.factor(values, "efficiency"), rel=1e-3)
-    for card, offset in fitted.decode.offsets.items():
-        assert family.offsets[card] == pytest.approx(offset.factor, rel=1e-3)
+    assert family.offsets == pytest.approx(fitted.decode.own, rel=1e-3)
+
+
+def test_a_card_that_few_runs_put_far_off_is_told_as_its_architecture(
+    material: Material, fitted: Fitted
+) -> None:
+    """The one run of a Quadro P4000 is four times slower than its generation: it had spilled."""
+    own = fitted.decode.own
+    far = fitted.decode.known - set(own)
+    assert ("Quadro P4000", "CUDA") in far
+    assert all(sum(run.card == card for run in material.single) < 4 for card in far)
+    assert max(own.values()) <= exp(0.3)
+    assert min(own.values()) >= exp(-0.3)
 
 
 def test_the_estimator_computes_what_was_fitted(
@@ -61,7 +72,7 @@ def test_the_estimator_computes_what_was_fitted(
     for run in material.single:
         wanted, found = fitted.tok_s(run), estimated(run, speeds)
         assert wanted is not None
-        assert found == pytest.approx(wanted, rel=0.07)
+        assert found == pytest.approx(wanted, rel=0.1)
     exact = [estimated(run, speeds) / (fitted.tok_s(run) or 1) - 1 for run in material.single]
     assert median(map(abs, exact)) < 0.002
 
@@ -100,15 +111,15 @@ STORED: tuple[tuple[Request, float, float], ...] = (
     (Request(gpu="RTX 4060 Ti:16GB", model="Qwen3-8B", precision="Q4_K_M"), 42.8, 2690),
     (
         Request(gpu="Apple M4 Max (40-core GPU)", model="gemma-3-27b-it", precision="Q4_K_M"),
-        24.8,
+        23.7,
         233,
     ),
     (
         Request(
             gpu="RX 7900 XTX", model="Qwen3-30B-A3B", precision="Q4_K_M", backend="Vulkan"
-        ), 120.5, 2825,
+        ), 125.3, 2530,
     ),
-    (Request(gpu="H100 SXM5 80 GB", model="Llama-3.1-70B", precision="Q5_K_M"), 40.8, 1350),
+    (Request(gpu="H100 SXM5 80 GB", model="Llama-3.1-70B", precision="Q5_K_M"), 38.1, 1350),
     (
         Request(
             gpu="A100 SXM4 80 GB", model="Qwen2.5-7B-Instruct", precision="FP16",

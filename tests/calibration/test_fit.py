@@ -7,11 +7,9 @@ from random import Random
 
 import pytest
 
-from advisor.calibration.decode import Residual, Spreads, card_offset, spreads_of
-from advisor.calibration.fit import Case, Prior, Priors, Term, fit, predict
+from advisor.calibration.fit import Case, Prior, Priors, Term, fit, predict, weight_of
 
 TRUE = {"overhead": 2.0, "reach": 0.6, "card:a": 1.2, "card:b": 0.8}
-SPREADS = Spreads(cards=0.1, sources=0.08, configurations=0.07)
 
 
 def priors(_name: str) -> Prior:
@@ -62,32 +60,18 @@ def test_a_refit_from_the_answer_gives_the_answer() -> None:
     assert again == pytest.approx(found, abs=1e-3)
 
 
-def rows(*ratios: float, source: str = "one") -> list[Residual]:
-    return [Residual(source, ratio) for ratio in ratios]
-
-
-def test_no_measurement_leaves_the_card_at_its_kind() -> None:
-    offset = card_offset([], SPREADS)
-    assert offset.factor == 1
-    assert offset.low < 1 < offset.high
-
-
-def test_more_configurations_and_more_sources_shrink_less() -> None:
-    one = card_offset(rows(0.2), SPREADS).factor
-    many = card_offset(rows(0.2, 0.2, 0.2, 0.2), SPREADS).factor
-    two = card_offset([*rows(0.2, 0.2), *rows(0.2, 0.2, source="two")], SPREADS).factor
-    assert 1 < one < many < two < exp(0.2)
-
-
-def test_one_source_far_off_counts_little() -> None:
-    spilled = card_offset([*rows(0.0, 0.01), *rows(-1.6, source="two")], SPREADS)
-    assert spilled.factor > 0.9
-
-
-def test_the_range_of_a_factor_holds_it() -> None:
-    offset = card_offset(rows(0.1, 0.12), SPREADS)
-    assert offset.low < offset.factor < offset.high
-    assert (offset.configurations, offset.sources) == (2, 1)
+def test_a_card_far_off_says_little_of_its_architecture() -> None:
+    """Four cards agree and one, that spilled into system RAM, runs at a third."""
+    table = Priors({"architecture": Prior(1.0, 0.2), "card": Prior(1.0, 0.04, heavy=True)})
+    seconds = {"a": 1.0, "b": 1.02, "c": 0.98, "d": 1.0, "spilled": 3.0}
+    seen = [
+        Case((Term(1.0, (("architecture", 1.0), (f"card:{card}", 1.0))),), time, 2.0)
+        for card, time in seconds.items()
+    ]
+    found = fit(seen, table)
+    assert abs(found["architecture"]) < 0.05
+    assert found["card:spilled"] > 0.9
+    assert all(abs(found[f"card:{card}"]) < 0.05 for card in "abcd")
 
 
 def test_a_parameter_that_was_not_fitted_stands_at_the_prior_of_its_kind() -> None:
@@ -114,11 +98,7 @@ def test_weights_say_whose_measurement_counts() -> None:
     assert fit(trusted, priors)["a"] > fit(seen, priors)["a"] + 0.1
 
 
-def test_spreads_are_told_apart_and_bounded() -> None:
-    steady = {("a", "CUDA"): rows(0.3, 0.3, 0.3), ("b", "CUDA"): rows(-0.3, -0.3, -0.3)}
-    found = spreads_of(steady)
-    assert found.configurations == found.sources == 0.03
-    assert found.cards == 0.2, "at most this, however far cards are apart"
-    noisy = spreads_of({("a", "CUDA"): rows(-0.1, 0.0, 0.1)})
-    assert 0.03 < noisy.configurations < 0.2
-    assert spreads_of({}) == Spreads(0.03, 0.03, 0.03)
+def test_more_runs_of_a_card_weigh_more_together_and_less_each() -> None:
+    weights = [count * weight_of(count) for count in (1, 2, 8, 50)]
+    assert weights == sorted(weights)
+    assert weight_of(1) == pytest.approx(2 * weight_of(8))

@@ -41,7 +41,7 @@ def few(material: Material) -> Material:
     cards = [card for card, _ in Counter(run.card for run in of_kind).most_common(_CARDS)]
     chosen = [run for card in cards for run in [r for r in of_kind if r.card == card][:_RUNS]]
     return replace(
-        material, single=chosen, prompts=[], engines=[], batches=[], splits=[],
+        material, single=chosen, prompts=[], layer_prompts=[], engines=[], batches=[], splits=[],
         layer_splits=[], tensor_splits=[],
     )  # fmt: skip
 
@@ -76,9 +76,9 @@ def test_a_card_held_out_is_unknown_and_its_relatives_are_counted(held: Sequence
 def test_what_a_card_measured_does_not_reach_its_own_prediction(
     few: Material, held: Sequence[Held]
 ) -> None:
-    """The card's runs become twice as fast: predictions without it stay where they were."""
+    """The card's runs become a fifth faster: predictions without it stay where they were."""
     card = few.single[0].card
-    told = [replace(r, tok_s=2 * r.tok_s) if r.card == card else r for r in few.single]
+    told = [replace(r, tok_s=1.2 * r.tok_s) if r.card == card else r for r in few.single]
     changed = replace(few, single=told)
     again = {one.run.rows: one for one in of(validate(changed, fit_all(changed)), "card")}
     for one in of(held, "card"):
@@ -86,7 +86,7 @@ def test_what_a_card_measured_does_not_reach_its_own_prediction(
         if one.run.card == card:
             assert after == pytest.approx(one.predicted, rel=0.01)
         else:
-            assert after > one.predicted, "a relative is part of what it is judged by"
+            assert after != pytest.approx(one.predicted, rel=1e-4), "a relative is judged by it"
 
 
 def test_whole_sources_are_held_out(few: Material, held: Sequence[Held]) -> None:

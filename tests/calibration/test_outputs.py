@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Callable
 from math import exp
 from pathlib import Path
@@ -74,12 +75,14 @@ def test_the_parameter_file_is_yaml_with_the_fitted_figures(
         "decode", "prefill", "engines", "batch", "offload", "speculation", "ranges",
     ]  # fmt: skip
     assert made["ranges"]["near"] == [0.8123, 1.2], "four digits"
-    assert len(made["decode"]["cards"]) == len(fitted.decode.offsets)
+    own = fitted.decode.own
+    counts = Counter(run.card for run in material.single)
+    assert [(line["gpu"], line["backend"]) for line in made["decode"]["cards"]] == list(own)
     for line in made["decode"]["cards"]:
-        assert line["low"] < line["factor"] < line["high"]
-        offset = fitted.decode.offsets[line["gpu"], line["backend"]]
-        assert line["factor"] == pytest.approx(offset.factor, rel=1e-3)
-        assert (line["configurations"], line["sources"]) == (offset.configurations, offset.sources)
+        card = line["gpu"], line["backend"]
+        assert line["factor"] == pytest.approx(own[card], rel=1e-3)
+        assert line["runs"] == counts[card]
+    assert set(made["decode"]["programs"]) == material.policy.own_pace
     for name, pairs in pairs_of_situations().items():
         line = made["speculation"][name]
         assert line["low"] <= line["median"] <= line["high"]

@@ -36,6 +36,9 @@ def row(**cells: str) -> dict[str, str]:
         ("cmd='llama-bench -m x -p 512 -n 128 -d 4096 -o json'", "bench_depth", 4096),
         ("cmd='llama-bench -m x -p 16384 -n 128 -ngl 99'", "bench_depth", 0),
         ("cmd='llama-bench -m x", "bench_depth", -1),
+        ("cmd='<path> -m x.gguf -p 4096 -n 512 -b 4096'", "bench_depth", 0),
+        ("cmd='<path> -m x.gguf -p 4096 -n'", "bench_depth", -1),
+        ("cmd='<path> --model x.gguf -c 4096'", "bench_depth", None),
         ("llama-bench in notebook", "bench_depth", None),
     ],
 )
@@ -87,6 +90,14 @@ def test_models_are_named(model: str, params: str, expected: str | None, *, exac
 def test_every_row_is_used_or_dropped_with_a_reason(material: Material) -> None:
     assert material.rows == len(speed_rows())
     assert all(reason and count > 0 for reason, count in material.dropped.items())
+
+
+def test_gpt_oss_in_16_bits_counts_only_where_its_size_is_stated(material: Material) -> None:
+    """Its README repeats runs whose raw output states 60.9 GiB, 1.8 GiB more than with 8 bits."""
+    kept = {row for run in material.single for row in run.rows}
+    assert "S01850" in kept
+    assert "S02126" not in kept
+    assert any("GPT-OSS in 16 bits" in reason for reason in material.dropped)
 
 
 def test_reasons_for_odd_rows_name_rows() -> None:

@@ -85,6 +85,13 @@ def test_a_stated_size_scales_what_is_read_only_where_a_tool_printed_it() -> Non
     assert large / small == pytest.approx(1.1)
 
 
+def test_a_program_with_an_engine_of_its_own_is_told_apart() -> None:
+    assert [kept(told(framework=name))[0].program for name in ("Ollama", "llama.cpp")] == [
+        "Ollama",
+        "",
+    ]
+
+
 def test_speed_is_over_all_streams() -> None:
     (run,) = kept(told(batch=4, tok_s=50.0))
     assert run.tok_s == 200.0

@@ -127,7 +127,7 @@ def test_own_figures_go_before_published_ones() -> None:
     assert figure.estimate == pytest.approx(published.estimate * 1.05)
     assert figure.source.startswith("your measurement")
     assert figure.modelled == pytest.approx(
-        decode(replace(card, framework="Ollama"), over(faster(1.05, card))).estimate
+        decode(replace(card, framework="LM Studio"), over(faster(1.05, card))).estimate
     )
 
 
@@ -171,7 +171,7 @@ def test_a_near_depth_is_the_same_setup_and_the_nearest_counts() -> None:
 
 
 def test_the_ollama_figure_moves_the_whole_family() -> None:
-    ollama = replace(faster(1.21), framework="Ollama")
+    ollama = faster(1.21, replace(SETUP, framework="Ollama"))
     gain = decode(OTHER, over(ollama)).estimate / decode(OTHER).estimate
     assert gain == pytest.approx(1.1)
 
