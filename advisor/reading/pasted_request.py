@@ -77,6 +77,8 @@ def asked_by(pasted: Pasted, knowledge: Knowledge) -> Asked:
         settings["draft_model"] = named_model(meant.drafts_with, knowledge, framework)[0]
     known = _record_of(model, knowledge)
     _with_dtype(settings, pasted, known)
+    if framework.usual_formats and known and _is_plain(known, meant.named):
+        settings.setdefault("precision", _AS_HELD)
     own_context, said = "context" not in settings, pasted.said()
     if own_context and known and known.trained_context_tokens and _trains(pasted.tool):
         settings["context"] = known.trained_context_tokens
@@ -132,6 +134,14 @@ def _program(tool: str, knowledge: Knowledge) -> tuple[Framework, str]:
             source = list(flags_of(base).values())[-1].source
             return framework, source.partition(" ")[0].rpartition("-")[2]
     raise RequestError(f"no runtime is known for '{tool}'")
+
+
+_AS_HELD = "FP16"
+
+
+def _is_plain(model: Model, named: str) -> bool:
+    """Whether a model is named by its own repository, which then loads in its own 16 bits."""
+    return model.hf_id == named and not (model.native_formats or model.held_format)
 
 
 def _trains(tool: str) -> bool:

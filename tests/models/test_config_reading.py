@@ -292,7 +292,7 @@ def test_open_limits_are_allowed(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SourceFileError, match="no such file"):
+    with pytest.raises(SourceFileError, match="no model lies in this folder"):
         load_config(tmp_path)
     with pytest.raises(SourceFileError, match="no such file"):
         load_config(tmp_path / "gone" / "config.json")

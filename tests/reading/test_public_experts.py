@@ -69,7 +69,7 @@ def test_a_mixture_is_as_fast_as_what_a_token_reads_of_it(capsys: Capture) -> No
     assert line.speed
     decode = line.speed.decode_tok_s
     assert 3e9 <= (line.parameters.active or 0) <= 4.5e9
-    assert 140 <= decode.estimate <= 210
+    assert 140 <= decode.estimate <= 220
     assert (decode.low / decode.estimate, decode.evidence) <= (0.7, "extrapolated")
     told = advise(capsys, gpu="RTX 5090", model=NORTH, precision="Q4_K_M").out
     assert f"about {decode.estimate:.0f} tok/s" in told

@@ -280,7 +280,7 @@ def test_a_download_does_not_come_first_for_its_effort_before_a_setting(context:
 
 @pytest.mark.parametrize("context", [1024, 2048, 4096, 8192])
 def test_nothing_is_called_dearer_than_what_has_no_price(context: int) -> None:
-    asked = {"gpu": "M2 Ultra:192GB", "model": "DeepSeek-R1", "precision": "Q4_K_M"}
+    asked = {"gpu": "M4 Max:128GB", "model": "llama-3.1-405b", "precision": "Q8_0"}
     doc = made(**asked, context=context, prefer="quality")
     assert doc.recommendations[0].tradeoff.effort == "purchase"
     assert doc.recommendations[0].tradeoff.cost_usd is None

@@ -107,7 +107,7 @@ def test_draft_model_and_backend_stand_in_the_setup() -> None:
 
 
 def test_a_draft_is_summed_up_by_its_range() -> None:
-    _, drafted = made(gpu="RTX 4090", model="gemma-2-27b", precision="q3_k_m", context=8192)
+    _, drafted = made(gpu="RTX 4090", model="qwen3-32b", precision="q4_k_m", context=4096)
     found = [item for item in drafted.remedies if " draft the tokens" in item.title]
     assert found
     assert all(" to " in item.figures["summary"] for item in found)
