@@ -19,8 +19,9 @@ from advisor.calibration.decode import fit_decode, fit_engines
 from advisor.calibration.fit import fit_prefill
 from advisor.calibration.fits import Fitted, Material, Parts, batch_terms, fit_extra, offload_terms
 from advisor.calibration.runs import Run
+from advisor.estimator.speed_fields import Range
 from advisor.estimator.speed_rates import MODELLED_FROM_GPUS
-from advisor.estimator.speed_tables import Policy, Range
+from advisor.estimator.speed_tables import Policy
 from advisor.units import GIB
 
 HeldOut = Literal["configuration", "card", "source", "model", "nothing"]

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from advisor.calibration.fits import Material
 from advisor.calibration.held_out import Held, Spread, by_situation, fitted_ranges, ratios_of
 from advisor.calibration.strata import off_by, percentile
-from advisor.estimator.speed_tables import Range
+from advisor.estimator.speed_fields import Range
 
 _ENOUGH = 30
 _LEAST, _MOST = 0.78, 0.82

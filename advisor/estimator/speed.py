@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from advisor.estimator.kv_cache import kv_read_bytes
 from advisor.estimator.measured_speed import Measured, times, with_measured
 from advisor.estimator.placement import splits_by_layer
+from advisor.estimator.speed_fields import Range, joined_range
 from advisor.estimator.speed_prefill import Reached
 from advisor.estimator.speed_rates import Rate, Speeds, speeds_of
 from advisor.estimator.speed_step import (
@@ -31,7 +32,6 @@ from advisor.estimator.speed_step import (
     reads_of,
     step_time,
 )
-from advisor.estimator.speed_tables import Range, joined_range
 from advisor.estimator.weights import weights_of
 from advisor.knowledge.types import Knowledge
 from advisor.runtimes import runtime_of

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from math import exp, hypot, log
 
 from msgspec import Struct
 
 from advisor.errors import KnowledgeError, Source
+
+Range = tuple[float, float]
+
+
+def joined_range(one: Range, other: Range) -> Range:
+    """Join two ranges, taken as independent."""
+    below, above = (hypot(log(one[end]), log(other[end])) for end in (0, 1))
+    return exp(-below), exp(above)
 
 
 class Curve(Struct, frozen=True):
@@ -131,3 +140,14 @@ def _curve(points: Sequence[tuple[int, float]]) -> Curve:
         slope = (high - low) / (right - left)
         values += [low + (n - left) * slope for n in range(left, right)]
     return Curve((*values, points[-1][1]))
+
+
+SITUATIONS = frozenset({
+    "own", "measured", "near", "near_small", "modelled", "modelled_small", "alone",
+    "unmeasured_card", "unmeasured_format", "moe_near", "moe_unseen", "experts_estimated",
+    "deep", "laptop", "offload", "offload_experts", "batch", "batch_unmeasured",
+    "batch_tensor_parallel", "layer_split", "tensor_parallel", "other_engine", "prefill_card",
+    "prefill", "prefill_unmeasured", "prefill_engine", "prefill_experts", "prefill_offload",
+    "prefill_cards", "prefill_tensor",
+})  # fmt: skip
+"""What ranges are looked up by: a file that leaves one out is refused before a report needs it."""

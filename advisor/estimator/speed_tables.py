@@ -6,12 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from math import exp, hypot, log
 
 from msgspec import Struct
 
 from advisor.estimator.several_cards import Exchange, read_links
-from advisor.estimator.speed_fields import Curve, Fields
+from advisor.estimator.speed_fields import SITUATIONS, Curve, Fields, Range
 from advisor.estimator.speed_prefill import PrefillTables, read_prefill
 from advisor.knowledge.types import Gpu
 
@@ -19,13 +18,6 @@ _POLICY = "calibration.yaml"
 _FITTED = "calibration-fitted.yaml"
 _PER_LAYER_S = 1e-3 / 32
 """Overheads of the files are milliseconds per 32 layers."""
-Range = tuple[float, float]
-
-
-def joined_range(one: Range, other: Range) -> Range:
-    """Join two ranges, taken as independent."""
-    below, above = (hypot(log(one[end]), log(other[end])) for end in (0, 1))
-    return exp(-below), exp(above)
 
 
 class Backend(Struct, frozen=True):
@@ -391,17 +383,6 @@ def _batch(fitted: Fields, policy: Fields, name: str) -> BatchTable:
         policy.group("most_gain").number(name),
         shares.number(name) if name in shares.found else None,
     )
-
-
-SITUATIONS = frozenset({
-    "own", "measured", "near", "near_small", "modelled", "modelled_small", "alone",
-    "unmeasured_card", "unmeasured_format", "moe_near", "moe_unseen", "experts_estimated",
-    "deep", "laptop", "offload", "offload_experts", "batch", "batch_unmeasured",
-    "batch_tensor_parallel", "layer_split", "tensor_parallel", "other_engine", "prefill_card",
-    "prefill", "prefill_unmeasured", "prefill_engine", "prefill_experts", "prefill_offload",
-    "prefill_cards", "prefill_tensor",
-})  # fmt: skip
-"""What ranges are looked up by: a file that leaves one out is refused before a report needs it."""
 
 
 def _ranges(policy: Fields, fitted: Fields) -> Mapping[str, Range]:

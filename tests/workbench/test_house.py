@@ -11,7 +11,7 @@ from advisor.advice import Advisor
 from advisor.advice.preparation import prepare
 from advisor.cli.init import write_starter
 from advisor.errors import UserError
-from advisor.estimator.speed_tables import SITUATIONS
+from advisor.estimator.speed_fields import SITUATIONS
 from advisor.files import data_dir
 from advisor.report import FORMATS, Page
 from advisor.report.assembly import document
