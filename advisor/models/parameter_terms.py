@@ -133,6 +133,11 @@ def _mla(a: Arch) -> tuple[int, int, int, int, int]:
     return m.kv_lora_rank, m.rope_dim, m.nope_dim, m.value_dim, m.q_lora_rank or 0
 
 
+def head_gate(a: Arch) -> int:
+    """A gate for every head (Laguna, Step, Ling)."""
+    return a.hidden * a.heads
+
+
 def square_output(a: Arch) -> int:
     """Helium's output matrix has the hidden width on both sides."""
     return a.hidden * (a.query + 2 * a.kv + a.hidden)

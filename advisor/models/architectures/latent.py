@@ -24,6 +24,7 @@ from advisor.models.layer_patterns import (
 from advisor.models.parameter_terms import (
     experts,
     gated_expert,
+    head_gate,
     indexed_latents,
     latent_attention,
     latent_bias,
@@ -166,10 +167,6 @@ def _whole_gates(a: Arch) -> int:
     return 2 * (a.hidden * r.inner - (a.hidden + r.inner) * r.head_dim) if r else 0
 
 
-def _head_gates(a: Arch) -> int:
-    return a.hidden * a.heads
-
-
 def _other_state(a: Arch) -> str:
     """Ling 2.5 has the same name, and states of another kind."""
     other = any(a.keys.stated(key) is not None for key in ("group_norm_size", "linear_silu"))
@@ -178,7 +175,7 @@ def _other_state(a: Arch) -> str:
 
 KIMI: Final[Mapping[str, Family]] = {
     "bailing_hybrid": Family(
-        attention=(latent_attention, _head_gates),
+        attention=(latent_attention, head_gate),
         mixers={"R": (kimi_delta_terms, _whole_gates)},
         experts=(router, shared),
         expert=gated_expert,

@@ -37,6 +37,7 @@ from advisor.models.parameter_terms import (
     dbrx_moe,
     experts,
     gated_expert,
+    head_gate,
     head_norms,
     llama4_moe,
     output_bias,
@@ -67,11 +68,6 @@ def _more_heads_where_sliding(a: Arch) -> tuple[int, ...]:
     """Inkling: sliding layers have key-value heads of their own number."""
     sliding = a.keys.whole("swa_num_key_value_heads")
     return tuple(sliding if kind == "S" else a.kv_heads for kind in a.kinds)
-
-
-def head_gate(a: Arch) -> int:
-    """A gate for every head (Laguna, Step)."""
-    return a.hidden * a.heads
 
 
 ROUTED = Family(

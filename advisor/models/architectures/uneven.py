@@ -12,7 +12,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from advisor.models.architecture import Arch, Family, Gguf, Term, all_full, projections, vocabulary
-from advisor.models.architectures.mixtures import ROUTED, head_gate
+from advisor.models.architectures.mixtures import ROUTED
 from advisor.models.config_keys import Keys
 from advisor.models.layer_patterns import (
     by_number,
@@ -21,7 +21,7 @@ from advisor.models.layer_patterns import (
     stated_or,
     stated_window,
 )
-from advisor.models.parameter_terms import experts, head_norms, router, shared
+from advisor.models.parameter_terms import experts, head_gate, head_norms, router, shared
 from advisor.models.vision_towers import (
     CHANNELS,
     Tower,
