@@ -239,9 +239,10 @@ def mean_bits(stated: Mapping[str, object], shape: Shape) -> float | None:
     packed, counts = packed_apart(stated), shape.counts
     if counts is None or len({bits for _, bits in packed}) < _A_MIX:
         return None
+    matchers = [_matcher(names) for names, _ in packed]
     held = [
-        sum(_share(index, shape, counts, _matcher(names)) for index in range(shape.layers))
-        for names, _ in packed
+        sum(_share(index, shape, counts, named) for index in range(shape.layers))
+        for named in matchers
     ]
     weighed = sum(count * bits for count, (_, bits) in zip(held, packed, strict=True))
     return weighed / sum(held) if any(held) else None
@@ -283,11 +284,7 @@ def _matcher(listed: Sequence[str]) -> Named:
     patterns = [*_patterns(listed)]
     others = [one for one in listed if not one.startswith("re:")]
     globs = [f"{one}{end}" for one in others if "*" in one for end in ("", ".*")]
-    plain = {
-        _inside(one).replace("shared_expert.", "shared_experts.")
-        for one in others
-        if "*" not in one
-    }
+    plain = {_inside(one) for one in others if "*" not in one}
 
     def named(name: str) -> bool:
         parts = name.split(".")
@@ -301,7 +298,14 @@ def _matcher(listed: Sequence[str]) -> Named:
             return True
         return any(pattern.search(one) for one in whole for pattern in patterns)
 
-    return named
+    # Qwen has one shared expert, and names it so.
+    return lambda name: (
+        named(name)
+        or (
+            ".shared_experts." in name
+            and named(name.replace(".shared_experts.", ".shared_expert."))
+        )
+    )
 
 
 def _patterns(listed: Sequence[str]) -> Iterator[re.Pattern[str]]:
@@ -313,7 +317,7 @@ def _patterns(listed: Sequence[str]) -> Iterator[re.Pattern[str]]:
 
 def _inside(name: str) -> str:
     """Cut what stands before ``layers.N``: it differs from class to class."""
-    name = _MIXTRAL.sub(_matrix, name.replace("shared_expert.", "shared_experts."))
+    name = _MIXTRAL.sub(_matrix, name)
     found = _LAYER.search(name)
     return name[found.start() :].lstrip(".") if found else name
 

@@ -72,6 +72,29 @@ def test_a_mix_is_sized_by_what_each_module_is_in(tmp_path: Path) -> None:
     assert sum(model.held_wide) < 0.001 * model.parameters
 
 
+@pytest.mark.parametrize(
+    "written_as",
+    [
+        "model.language_model.layers.0.mlp.shared_expert",
+        "model.language_model.layers.0.mlp.shared_expert.*",
+        r"re:.*layers\.0\.mlp\.shared_expert\..*",
+    ],
+)
+def test_a_shared_expert_is_left_in_16_bits_however_it_is_named(
+    tmp_path: Path, written_as: str
+) -> None:
+    path = written(tmp_path, "nvidia/Qwen3.5-122B-A10B-NVFP4")
+    (path / "hf_quant_config.json").unlink(missing_ok=True)
+    config = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    config["quantization_config"] = {
+        "quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": [written_as]
+    }  # fmt: skip
+    (path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    text = config["text_config"]
+    whole = 3 * text["hidden_size"] * text["shared_expert_intermediate_size"]
+    assert model_from_path(path).held_wide[:2] == (whole, 0)
+
+
 def test_a_packed_output_matrix_is_counted_packed(tmp_path: Path) -> None:
     path = written(tmp_path, "nvidia/Qwen3.6-27B-NVFP4")
     config = json.loads((path / "config.json").read_text(encoding="utf-8"))
