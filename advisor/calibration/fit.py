@@ -8,9 +8,10 @@ small, and the same data give the same digits everywhere.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import cbrt, ceil, exp, log, sqrt
+from operator import mul
 
 from msgspec import Struct
 
@@ -109,7 +110,7 @@ def fit(
     Returns:
         Logarithms by name, for every parameter that occurs.
     """
-    names = sorted({name for case in cases for term in case.terms for name, _ in term.powers})
+    names = _ordered(cases)
     known = {name: priors(name) for name in names}
     middle = [log(known[name].value) for name in names]
     values = [(start or {}).get(name, mean) for name, mean in zip(names, middle, strict=True)]
@@ -128,45 +129,56 @@ def fit(
     return dict(zip(names, values, strict=True))
 
 
+def _ordered(cases: Iterable[Case]) -> list[str]:
+    """List the parameters, those that meet few others first: what is solved stays sparse."""
+    met: dict[str, set[str]] = defaultdict(set)
+    for together in {frozenset(n for t in case.terms for n, _ in t.powers) for case in cases}:
+        for name in together:
+            met[name] |= together
+    return sorted(met, key=lambda name: (len(met[name]), name))
+
+
 class _Row(Struct):
     """A case with parameter places instead of names."""
 
     places: list[int]
-    terms: list[tuple[float, list[tuple[int, float]]]]
-    """Values, and powers by the order in ``places``."""
+    terms: list[tuple[float, list[float]]]
+    """Values, and the power of each of the ``places``."""
+    columns: list[tuple[float, ...]]
+    """The same powers by place."""
     target: float
     weight: float
 
     @classmethod
     def of(cls, case: Case, places: Mapping[str, int]) -> _Row:
         own = sorted({places[name] for term in case.terms for name, _ in term.powers})
-        at = {place: count for count, place in enumerate(own)}
-        terms = [(t.value, [(at[places[n]], p) for n, p in t.powers]) for t in case.terms]
-        return cls(own, terms, log(case.seconds), case.weight)
+        terms = []
+        for term in case.terms:
+            powers = dict.fromkeys(own, 0.0)
+            for name, power in term.powers:
+                powers[places[name]] += power
+            terms.append((term.value, list(powers.values())))
+        columns = list(zip(*(powers for _, powers in terms), strict=True))
+        return cls(own, terms, columns, log(case.seconds), case.weight)
 
     def add(
         self, values: Sequence[float], matrix: list[list[float]], right: list[float], width: float
     ) -> None:
-        """Add the case to the normal equations at ``values``."""
+        """Add the case to the lower half of the normal equations at ``values``."""
         mine = [values[place] for place in self.places]
-        parts = [
-            value * exp(sum(mine[at] * power for at, power in powers))
-            for value, powers in self.terms
-        ]
+        parts = [value * exp(sum(map(mul, mine, powers))) for value, powers in self.terms]
         total = sum(parts)
         residual = self.target - log(total)
-        slopes = [0.0] * len(mine)
-        for part, (_, powers) in zip(parts, self.terms, strict=True):
-            share = part / total
-            for at, power in powers:
-                slopes[at] += share * power
         weight = self.weight / (sqrt(1 + (residual / width) ** 2) * width**2)
-        items = list(zip(self.places, slopes, strict=True))
-        for count, (place, slope) in enumerate(items, start=1):
+        shares = [part / total for part in parts]
+        items: list[tuple[int, float]] = []
+        for place, column in zip(self.places, self.columns, strict=True):
+            slope = sum(map(mul, shares, column))
+            items.append((place, slope))
             scaled = weight * slope
             right[place] += scaled * residual
             line = matrix[place]
-            for other, other_slope in items[:count]:  # the lower half is all that is solved
+            for other, other_slope in items:
                 line[other] += scaled * other_slope
 
 
@@ -186,23 +198,24 @@ def _prior_part(
 
 
 def _solved(matrix: list[list[float]], right: list[float]) -> list[float]:
-    """Solve a symmetric positive definite system by its lower half (Cholesky), in place."""
+    """Solve a symmetric positive definite system by its lower half, in place.
+
+    Each unknown in turn is taken out of the equations that it occurs in, which are few.
+    """
     size = len(right)
-    lower: list[list[float]] = []
-    for i in range(size):
-        line = matrix[i][: i + 1]
-        for j in range(i):
-            other = lower[j]
-            line[j] = (line[j] - sum(map(float.__mul__, line[:j], other[:j]))) / other[j]
-        line[i] = sqrt(line[i] - sum(map(float.__mul__, line[:i], line[:i])))
-        lower.append(line)
-    forward = [0.0] * size
-    for i, line in enumerate(lower):
-        forward[i] = (right[i] - sum(map(float.__mul__, line[:i], forward[:i]))) / line[i]
+    columns = []
+    for k in range(size):
+        column = [(i, matrix[i][k]) for i in range(k + 1, size) if matrix[i][k]]
+        for count, (i, value) in enumerate(column, start=1):
+            line, share = matrix[i], value / matrix[k][k]
+            right[i] -= share * right[k]
+            for j, other in column[:count]:
+                line[j] -= share * other
+        columns.append(column)
     answer = [0.0] * size
-    for i in range(size - 1, -1, -1):
-        below = sum(lower[k][i] * answer[k] for k in range(i + 1, size))
-        answer[i] = (forward[i] - below) / lower[i][i]
+    for k in range(size - 1, -1, -1):
+        later = sum(value * answer[i] for i, value in columns[k])
+        answer[k] = (right[k] - later) / matrix[k][k]
     return answer
 
 
@@ -231,19 +244,6 @@ priors = Priors(
         "copied experts": Prior(0.8, 0.4),
     }
 )
-
-
-def is_prompt(run: Run) -> bool:
-    """Say whether a run belongs to this fit."""
-    scenario = run.scenario
-    one = scenario.gpus == scenario.batch == 1
-    return run.metric == "prefill" and run.family and one and (not run.split or is_copied(run))
-
-
-def is_copied(run: Run) -> bool:
-    """Say whether weights lie in system RAM and it is known how they come to the card."""
-    gpu = run.scenario.gpu
-    return run.split and gpu is not None and lanes_bytes_s(gpu) is not None
 
 
 class PrefillModel(Struct, frozen=True):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
 from statistics import median
 
 from msgspec import Struct
@@ -32,11 +33,10 @@ from advisor.calibration.fit import (
     Values,
     fit,
     fit_prefill,
-    is_prompt,
     predict,
 )
 from advisor.calibration.observations import Observation, observations
-from advisor.calibration.runs import Run, runs_of
+from advisor.calibration.runs import Run, is_prompt, runs_of
 from advisor.errors import KnowledgeError, Source
 from advisor.estimator.several_cards import FITTED_WIDTH
 from advisor.estimator.speed_prefill import Reached, reached_by_engine, token_seconds, work_of
@@ -277,7 +277,7 @@ def material_of(knowledge: Knowledge) -> Material:
     alone = [run for run in whole if run.scenario.batch == 1 and run.scenario.gpus > 1]
     return Material(
         policy=policy,
-        group_of=lambda name: format_group(knowledge.calibration, name),
+        group_of=cache(partial(format_group, knowledge.calibration)),
         single=[run for run in whole if is_single(run)],
         prompts=[run for run in kept if is_prompt(run)],
         layer_prompts=[

@@ -21,6 +21,7 @@ from advisor.errors import UserError
 from advisor.estimator import estimate_memory
 from advisor.estimator.kv_cache import kv_read_bytes
 from advisor.estimator.measured_speed import Measurement
+from advisor.estimator.speed_prefill import lanes_bytes_s
 from advisor.estimator.speed_rates import architecture_of
 from advisor.estimator.speed_step import Reads, reads_of
 from advisor.estimator.speed_tables import Policy
@@ -160,6 +161,19 @@ def scenario_of(measured: Measurement, knowledge: Knowledge) -> Scenario:
         ram_bandwidth_bytes_s=_ASSUMED_RAM_BYTES_S,
         prefer="balanced",
     )
+
+
+def is_prompt(run: Run) -> bool:
+    """Say whether a run belongs to the fit of prompts."""
+    scenario = run.scenario
+    one = scenario.gpus == scenario.batch == 1
+    return run.metric == "prefill" and run.family and one and (not run.split or is_copied(run))
+
+
+def is_copied(run: Run) -> bool:
+    """Say whether weights lie in system RAM and it is known how they come to the card."""
+    gpu = run.scenario.gpu
+    return run.split and gpu is not None and lanes_bytes_s(gpu) is not None
 
 
 def _run(observation: Observation, knowledge: Knowledge, policy: Policy) -> Run | str:

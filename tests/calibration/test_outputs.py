@@ -34,7 +34,7 @@ def test_written_files_are_not_stale(tmp_path: Path) -> None:
 
 
 def test_the_fit_in_the_knowledge_base_is_current(material: Material, fitted: Fitted) -> None:
-    """All but the ranges, which take the command and CI half a minute."""
+    """All but the ranges, which take the command and CI twenty seconds."""
     stored = (data_dir("knowledge") / "calibration-fitted.yaml").read_text(encoding="utf-8")
     assert fitted_text(material, fitted, {}).split("\nranges:")[0] == stored.split("\nranges:")[0]
 
