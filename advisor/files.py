@@ -15,7 +15,7 @@ import re
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -49,14 +49,14 @@ def packaged(name: str, checkout: str) -> Path:
     return found if found.is_dir() else _PACKAGE.parent / checkout
 
 
-def read_tree(folder: Path, suffixes: Iterable[str]) -> Mapping[str, bytes]:
+def read_tree(folder: Path, suffixes: Collection[str]) -> Mapping[str, bytes]:
     """Read every file below ``folder`` with one of the suffixes, by sorted relative POSIX path.
 
-    What is hidden, such as ``.git`` and ``.venv``, is nobody's rule or template.
+    What is hidden, such as ``.git``, is nobody's rule or template. A file is a folder of itself.
     """
-    wanted = tuple(suffixes)
-    paths = (p for p in folder.rglob("*") if p.suffix in wanted and p.is_file())
-    named = sorted((p.relative_to(folder).as_posix(), p) for p in paths)
+    paths, top = ([folder], folder.parent) if folder.is_file() else (folder.rglob("*"), folder)
+    found = [p for p in paths if p.suffix in suffixes and p.is_file()]
+    named = sorted((p.relative_to(top).as_posix(), p) for p in found)
     return {name: read_whole(p) for name, p in named if "/." not in f"/{name}"}
 
 

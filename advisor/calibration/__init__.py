@@ -22,7 +22,7 @@ def file_of(knowledge: Stack) -> Path:
 
     Of several folders it is that of the last which has one, or of the last.
     """
-    own = stack(knowledge) or (user_data_dir(),)
+    own = [path for path in stack(knowledge) if not path.is_file()] or [user_data_dir()]
     return next(holding(own, _FILE), own[-1]) / _FILE
 
 

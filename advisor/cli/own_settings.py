@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -16,7 +16,7 @@ from msgspec import Struct, json
 
 from advisor.errors import RequestError, Source, UserError, raise_problems
 from advisor.files import base_dir, read_kept, refuse_shared, seal, user_data_dir, write_whole
-from advisor.knowledge.layers import named_twice
+from advisor.knowledge.layers import is_price_list, named_twice
 from advisor.knowledge.merit import USES
 from advisor.scenario.settings import request_from
 from advisor.suggest import did_you_mean, nearest
@@ -94,7 +94,11 @@ ASKED = (
     "for",
 )  # fmt: skip
 """Settings that stand for a flag of this name; the others are folders."""
-KEYS = (*ASKED, *KINDS)
+LAID = {"prices": "knowledge", "language": "templates"}
+"""Setting -> the kind of folders that what it names is laid over."""
+LANGUAGES, BUILT_IN_LANGUAGE = "languages", "en"
+"""The folder of translations beside the file that states ``language``; what needs none."""
+KEYS = (*ASKED, *KINDS, *LAID)
 TAKEN = {
     "advise": ASKED,
     "check-command": ASKED,
@@ -112,8 +116,6 @@ OTHER_VARIABLES = {
     "ADVISOR_DEBUG": "1 shows a traceback when something fails.",
 }
 _NOT_HERE = {
-    "prices": "The price of a card stands in a knowledge folder: based_on: NAME, launch_price: ...",
-    "language": "Reports are written in English.",
     "model": "The model is said with every question.",
 }
 
@@ -182,7 +184,6 @@ def own_file() -> Path | None:
 
 
 def _trusted(file: Path, *, told: bool) -> bool:
-
     line = refusal(file, _content(file))
     if line and told:
         typer.echo(line, err=True)
@@ -207,8 +208,16 @@ def house_folders(folder: Path) -> Mapping[str, tuple[Path, ...]]:
 
 
 def folders(settings: Settings) -> Mapping[str, tuple[Path, ...]]:
-    """Give the folders among settings: kind -> its folders, the lowest first."""
-    return {k: one.value for k, one in settings.items() if isinstance(one.value, tuple)}
+    """Give the folders among settings: kind -> its folders, the lowest first.
+
+    Prices lie over all other knowledge, and a translation over all other texts.
+    """
+    found: dict[str, tuple[Path, ...]] = {}
+    for key in (*KINDS, *LAID):
+        if key in settings and isinstance(named := settings[key].value, tuple):
+            kind = LAID.get(key, key)
+            found[kind] = (*found.get(kind, ()), *named)
+    return found
 
 
 def settings_in(file: Path, content: bytes) -> Settings:
@@ -240,9 +249,8 @@ def _settings_of(
         hint = "Write for example 'rules = \"rules\"' or 'gpu = \"RTX 4090\"', a line for each."
         problems.append(RequestError(f"not TOML: {bad}.", source=place, hint=hint))
         return {}
-    lines = [
-        line.partition("=")[0].strip(" \t\"'") for line in content.decode("utf-8").splitlines()
-    ]
+    keys = (line.partition("=")[0] for line in content.decode("utf-8").splitlines())
+    lines = [key.strip(" \t\"'") for key in keys]
     found = {}
     for key, value in stated.items():
         place = Source(name, lines.index(key) + 1 if key in lines else 0)
@@ -258,12 +266,11 @@ def _of_environment(problems: list[UserError], *, told: bool) -> dict[str, State
         if value == "":
             found[key] = Stated("", name, name)
         elif value is not None:
-            stated = value.split(os.pathsep) if key in KINDS else value
+            stated = value.split(os.pathsep) if key in (*KINDS, "prices") else value
             if read := _read(key, stated, Source(name), Path(), problems):
                 found[key] = Stated(read, name, name)
-    if told:
-        for line in mistyped():
-            typer.echo(f"note: {line}", err=True)
+    for line in mistyped() if told else ():
+        typer.echo(f"note: {line}", err=True)
     return found
 
 
@@ -286,8 +293,10 @@ def _read(
 ) -> str | tuple[Path, ...]:
     """Read a setting; empty where it is wrong."""
     try:
-        if key in KINDS:
-            return _folders(key, value, place, folder)
+        if key in KINDS or key == "prices":
+            return _layers(key, value, place, folder)
+        if key == "language":
+            return _language(value, place, folder / LANGUAGES)
         if key in ASKED:
             return _as_typed(key, value, place)
     except UserError as wrong:
@@ -298,17 +307,33 @@ def _read(
     return ""
 
 
-def _folders(key: str, value: object, place: Source, folder: Path) -> tuple[Path, ...]:
-    hint = f"Write '{key} = \"{key}\"', a folder beside this file, or a list of them."
+def _layers(key: str, value: object, place: Source, folder: Path) -> tuple[Path, ...]:
+    table = key == "prices"
+    what, name = ("table", f"{key}.csv") if table else ("folder", key)
+    right: Callable[[Path], bool] = is_price_list if table else Path.is_dir
+    hint = f"Write '{key} = \"{name}\"', a {what} beside this file, or a list of them."
     stated = value if isinstance(value, list) else [value]
     for one in stated or [value]:
-        if not isinstance(one, str) or not (folder / one).is_dir():
-            raise RequestError(f"'{key}' names no folder: {one!r}.", source=place, hint=hint)
+        if not isinstance(one, str) or not right(folder / one):
+            raise RequestError(f"'{key}' names no {what}: {one!r}.", source=place, hint=hint)
     named = tuple(folder / str(one) for one in stated)
-    if twice := named_twice(list(named)):
-        hint = "Keep one of the two."
-        raise RequestError(f"'{key}' names '{twice.name}' twice.", source=place, hint=hint)
+    if twice := named_twice(named):
+        problem = f"'{key}' names '{twice.name}' twice."
+        raise RequestError(problem, source=place, hint="Keep one of the two.")
     return named
+
+
+def _language(value: object, place: Source, folder: Path) -> str | tuple[Path, ...]:
+    """Give the folder of a translation; the built-in texts need none."""
+    there = {path.name: path for path in sorted(folder.glob("*")) if path.is_dir()}
+    if value == BUILT_IN_LANGUAGE:
+        return BUILT_IN_LANGUAGE
+    if value in there:
+        return (there[str(value)],)
+    hint = (
+        f"There is {', '.join([BUILT_IN_LANGUAGE, *there])}; yours lie in '{LANGUAGES}/NAME' here."
+    )
+    raise RequestError(f"there are no texts in '{value}'.", source=place, hint=hint)
 
 
 def _as_typed(key: str, value: object, place: Source) -> str:

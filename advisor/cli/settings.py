@@ -13,6 +13,7 @@ from advisor.bulk.batch.worker import Cluster, connected
 from advisor.cli.options import Format
 from advisor.cli.own_settings import (
     ASKED,
+    BUILT_IN_LANGUAGE,
     KEYS,
     OTHER_VARIABLES,
     VARIABLE,
@@ -26,6 +27,7 @@ from advisor.scenario.settings import SETTINGS, WITH_UNITS
 from advisor.units import plain
 
 _NOT_STATED = "not stated"
+_UNLAID = {"prices": "launch prices alone", "language": BUILT_IN_LANGUAGE}
 
 
 def settings(
@@ -60,7 +62,7 @@ def _row(own: Settings, key: str) -> dict[str, object]:
 
 def _built_in(key: str) -> str:
     if key not in ASKED:
-        return "the built-in folder alone"
+        return _UNLAID.get(key, "the built-in folder alone")
     known = WITH_UNITS.get(key) or SETTINGS.get(key)
     return known.default if known and known.default else _NOT_STATED
 

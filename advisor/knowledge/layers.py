@@ -6,7 +6,7 @@ The lowest layer is the built-in folder. A folder is called by its kind where it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -60,6 +60,11 @@ def stack(folders: Stack) -> tuple[Path, ...]:
     return (folders,) if isinstance(folders, Path) else tuple(folders)
 
 
+def is_price_list(path: Path) -> bool:
+    """Whether a layer of knowledge is no folder but a table of prices."""
+    return path.suffix == ".csv" and path.is_file()
+
+
 def named_twice(paths: Sequence[Path]) -> Path | None:
     """Give a folder that stands twice among these."""
     whole = [real(path) for path in paths]
@@ -71,10 +76,10 @@ def layers(folders: Stack, alone: str) -> tuple[Layer, ...]:
 
     Args:
         folders: The folders.
-        alone: How one is called that has none beside it.
+        alone: How one is called that has none beside it; a file has its own name.
     """
     paths = stack(folders)
-    labels = [alone] if len(paths) == 1 else _labels(paths)
+    labels = [alone] if len(paths) == 1 and not paths[0].is_file() else _labels(paths)
     return tuple(Layer(path, label) for path, label in zip(paths, labels, strict=True))
 
 
@@ -107,7 +112,7 @@ def overlaid(kind: Kind, folders: Stack, suffixes: Iterable[str]) -> Mapping[str
     return dict(sorted(files.items()))
 
 
-def _users(kind: Kind, folder: Path, wanted: Iterable[str]) -> Mapping[str, bytes]:
+def _users(kind: Kind, folder: Path, wanted: Collection[str]) -> Mapping[str, bytes]:
     if not folder.is_dir():
         raise UserError(f"there is no folder '{folder}'.", hint=f"Name a folder with {kind}.")
     try:

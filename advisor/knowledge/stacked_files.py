@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import hashlib
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from advisor.errors import KnowledgeError, Source, UserError
-from advisor.files import data_dir, digest, read_tree, real
-from advisor.knowledge.layers import Layer, Stack, layers, stack
+from advisor.errors import KnowledgeError, Source, UserError, raise_problems
+from advisor.files import data_dir, digest, read_tree, read_whole, real
+from advisor.knowledge.layers import Layer, Stack, is_price_list, layers, stack
 from advisor.suggest import nearest
 
 FOLDERS = {"gpus": "gpu", "models": "model"}
@@ -208,7 +211,7 @@ def read_files(
 
 
 def _check_folder(folder: Path) -> None:
-    if not folder.is_dir():
+    if not folder.is_dir() and not is_price_list(folder):
         what = "a file, not a folder" if folder.is_file() else "missing"
         raise KnowledgeError(
             f"there is no folder '{folder}': it is {what}", hint="Name one with knowledge files."
@@ -228,7 +231,9 @@ def _stacked(built_in: Mapping[str, bytes], own: Sequence[Layer]) -> Files:
         contents |= {name: read[path] for name, path in names.items()}
         found = [(_name(layer, path), path, hint) for path, hint in _unread(layer.folder)]
         unread += [(name, hint) for name, _, hint in found]
-        if layer.label:
+        if is_price_list(layer.folder):
+            places |= dict.fromkeys(names, str(layer.folder))
+        elif layer.label:
             placed = [*names.items(), *((name, path) for name, path, _ in found)]
             places |= {name: f"{layer.folder}/{path}" for name, path in placed}
     first = named[0].values()
@@ -241,6 +246,8 @@ def _stacked(built_in: Mapping[str, bytes], own: Sequence[Layer]) -> Files:
 
 def _name(layer: Layer, path: str) -> str:
     """Name a file; one that is read under one name only is that of the highest layer."""
+    if path == _PRICES and is_price_list(layer.folder):
+        return layer.label
     return f"{layer.label}/{path}" if layer.label and not is_single(path) else path
 
 
@@ -260,6 +267,8 @@ def layers_key(files: Mapping[str, bytes]) -> str:
 
 def _files_of(folder: Path) -> dict[str, bytes]:
     """Read what knowledge is made of; raw measurements and flags are read where they are asked."""
+    if is_price_list(folder):
+        return _price_records(folder)
     read = read_tree(folder, _SUFFIXES)
     return {name: content for name, content in read.items() if not name.startswith(_NOT_READ)}
 
@@ -271,3 +280,74 @@ def unread_problems(files: Mapping[str, bytes]) -> list[UserError]:
         KnowledgeError("nothing is read from a file of this name.", source=Source(name), hint=hint)
         for name, hint in found
     ]
+
+
+# ---- a table of prices as a layer
+
+_PRICES = "gpus/prices.yaml"
+"""The file of a folder that its lines would stand in."""
+_PRICE_SOURCES = "sources-prices.yaml"
+_PRICE_COLUMNS = ("gpu", "usd", "seen", "source")
+_EXAMPLE = "Write for example 'GeForce RTX 4090,1899,2026-11-20,our dealer'."
+_DAY = re.compile(r"20\d\d-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?")
+
+
+def _price_records(path: Path) -> dict[str, bytes]:
+    """Write a table of prices as records; a card's stands on the line that it has in the table.
+
+    Raises:
+        KnowledgeError: It is no such table; several problems come as ``Problems``.
+    """
+    content = read_whole(path)
+    problems: list[UserError] = []
+    cards, sources = [""], dict[str, str]()
+    for row in _rows(content, str(path), problems):
+        made = hashlib.sha256(b"\0".join((content, row["source"].encode(), row["seen"].encode())))
+        source = f"price-{made.hexdigest()[:12]}"
+        price = f"{row['usd']} USD"
+        card = {"gpu": row["gpu"], "based_on": row["gpu"], "launch_price": price, "source": source}
+        cards.append(f"- {json.dumps(card)}")
+        declared = {"id": source, "what": row["source"], "kind": "background", "as_of": row["seen"]}
+        sources[source] = f"- {json.dumps(declared)}"
+    raise_problems(problems)
+    return {
+        _PRICES: "\n".join(cards).encode(),
+        _PRICE_SOURCES: "\n".join(sources.values()).encode(),
+    }
+
+
+def _rows(content: bytes, shown: str, problems: list[UserError]) -> Iterator[Mapping[str, str]]:
+    """Read the lines below the header; of a wrong one every problem is collected."""
+    try:
+        lines = content.decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        problems.append(KnowledgeError("the file is not UTF-8.", source=Source(shown)))
+        return
+    header, *rest = [[cell.strip() for cell in cells] for cells in map(_cells, lines)] or [[]]
+    if sorted(header) != sorted(_PRICE_COLUMNS):
+        wanted = f"The first line is '{','.join(_PRICE_COLUMNS)}'."
+        place = Source(shown, 1)
+        problems.append(KnowledgeError("no table of prices.", source=place, hint=wanted))
+        return
+    for number, cells in enumerate(rest, start=2):
+        row = dict(zip(header, cells, strict=False))
+        place, wrong = Source(shown, number), [*_flaws(row, len(cells))]
+        problems += [KnowledgeError(each, source=place, hint=_EXAMPLE) for each in wrong]
+        if not wrong:
+            yield row
+
+
+def _cells(line: str) -> list[str]:
+    import csv  # noqa: PLC0415 - for those who have such a table
+
+    return next(csv.reader([line]), [])
+
+
+def _flaws(row: Mapping[str, str], cells: int) -> Iterator[str]:
+    if cells != len(_PRICE_COLUMNS) or not all(row.values()):
+        yield f"a line needs {', '.join(_PRICE_COLUMNS[:-1])} and {_PRICE_COLUMNS[-1]}."
+        return
+    if not re.fullmatch(r"\d{1,9}(\.\d{1,2})?", row["usd"]):
+        yield f"usd is '{row['usd']}', no price in US dollars."
+    if not _DAY.fullmatch(row["seen"]):
+        yield f"seen is '{row['seen']}', no date such as 2026-11-20."

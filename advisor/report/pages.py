@@ -329,6 +329,7 @@ def _html(doc: Advice, made: Report, length: Length, templates: Stack) -> str:
         "rest": [_html_row(item) for item in made.remedies[1:]],
         "rows": [_html_row(item) for item in made.remedies],
         "length": length,
+        "language": say("language.code"),
         "growth": growth_svg(doc),
         "grid": grid_html(doc),
         "changes_table": options_html(doc, templates=templates),

@@ -243,6 +243,15 @@ def _speed_change(before: Figure | None, after: Figure | None) -> str:
     return say("pace.faster" if ratio > 1 else "pace.slower")
 
 
+def _priced_by_user(doc: Advice, item: Recommendation) -> str:
+    """Say whether what has to be bought has a price of the user's."""
+    bought = (item.setup.gpu or "").split(TOGETHER)
+    mine = (one for one in doc.provenance.yours if one.what == "gpu" and one.name in bought)
+    fields = (one.stated_fields for one in mine if one.based_on or not one.replaces)
+    priced = any(not found or "launch_price" in found for found in fields)
+    return flag(priced and item.tradeoff.cost_usd is not None)
+
+
 WRITERS: Mapping[str, Callable[[Advice, Recommendation], str]] = {
     "option.changes": lambda d, i: f.listed(changes(d, i.setup)),
     "option.moved_back": lambda d, i: _moved(d, i.setup, 1),
@@ -263,6 +272,7 @@ WRITERS: Mapping[str, Callable[[Advice, Recommendation], str]] = {
     "option.extra_cards": lambda d, i: _extra_cards(i.setup.gpus - _owned(d, i.setup)),
     "option.kv_article": lambda _, i: article(i.setup.kv_cache),
     "option.layers": lambda _, i: _layers(i.setup),
+    "option.priced_by_user": _priced_by_user,
     "option.effort_words": lambda _, i: known("effort", i.tradeoff.effort) or i.tradeoff.effort,
     "option.last_resort": lambda _, i: flag(i.score <= 0),
     "option.headroom": lambda _, i: _headroom(i),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from math import isinf
 from typing import TYPE_CHECKING
 
+from advisor.knowledge.layers import user_record
 from advisor.knowledge.merit import merits
 from advisor.units import format_quantity
 
@@ -29,6 +30,7 @@ _CARDS = {
     "power": "Sorted by board power of all cards together, the least first; cards of unknown "
     "power come last.",
 }
+_PRICED = "Of cards marked as yours it is the price that you gave."
 _FORMATS = {
     "quality": "The format of each is the one with the least measured loss that fits.",
     "use": "Formats: the smallest that loses at most {barely:g} %, else the least loss that fits "
@@ -64,7 +66,13 @@ def ranking_words(found: Found, knowledge: Knowledge) -> str:
         chosen = "use"
     barely = knowledge.policy["barely_lossy_percent"]
     thin = f" {_THIN}" if any(row.margin == "thin" for row in found.rows) else ""
-    return f"{order} {_FORMATS[chosen].format(barely=barely)}{thin}"
+    mine = f" {_PRICED}" if found.sort == "price" and _priced_by_user(knowledge) else ""
+    return f"{order}{mine} {_FORMATS[chosen].format(barely=barely)}{thin}"
+
+
+def _priced_by_user(knowledge: Knowledge) -> bool:
+    records = (user_record(knowledge, "gpu", name) for name in knowledge.gpus)
+    return any(record and "launch_price" in record.stated_fields for record in records)
 
 
 def _models_words(found: Found, knowledge: Knowledge) -> str:

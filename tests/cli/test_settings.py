@@ -14,6 +14,7 @@ from advisor.cli.app import application
 from advisor.cli.own_settings import (
     ASKED,
     KEYS,
+    LAID,
     OTHER_VARIABLES,
     TAKEN,
     VARIABLES,
@@ -93,6 +94,68 @@ def test_folders_are_settings_too(
     assert shown(capsys)["rules"] == (["rules", "more"], "advisor.toml:1")
     monkeypatch.setenv("ADVISOR_RULES", "more")
     assert shown(capsys)["rules"] == (["more"], "ADVISOR_RULES")
+
+
+PRICES = "gpu,usd,seen,source\nGeForce RTX 3090,700,2026-11,our dealer\n"
+
+
+def test_a_table_of_prices_lies_over_the_knowledge(
+    capsys: Capture, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = home.own.with_name("prices.csv")
+    table.write_text(PRICES, encoding="utf-8")
+    home.write(home.own, 'prices = "prices.csv"')
+    assert shown(capsys)["prices"] == ([str(table)], f"{home.own}:1")
+    found = done(run(capsys, "gpus-for", "--model", "qwen3-32b", "--precision", "Q4_K_M")).out
+    assert re.search(r"RTX 3090 \(yours\) +24 GiB +\$700 ", found)
+    assert "prices.csv:2, replaces the built-in one, own: launch_price" in " ".join(found.split())
+    asked = ("advise", "--gpu", "RTX 4070", "--model", "qwen3-32b", "--length", "full")
+    told = " ".join(done(run(capsys, *asked)).out.split())
+    assert "It costs $700 by your prices." in told
+    assert "$700 at launch" not in told
+    monkeypatch.setenv("ADVISOR_PRICES", "")
+    assert "by your prices" not in done(run(capsys, *asked)).out
+
+
+def test_every_wrong_line_of_a_table_of_prices_is_told(capsys: Capture, tmp_path: Path) -> None:
+    table = tmp_path / "prices.csv"
+    table.write_text(f"{PRICES}RTX 4090,cheap,2026-13,\nA,x,soon,me\n", encoding="utf-8")
+    outcome = run(capsys, "knowledge", "check", str(table))
+    assert outcome.code == 1
+    assert [line.partition(".csv:")[2][:40] for line in outcome.err.splitlines()] == [
+        "3: a line needs gpu, usd, seen and sourc",
+        "4: seen is 'soon', no date such as 2026-",
+        "4: usd is 'x', no price in US dollars. W",
+    ]
+    table.write_text(f"{PRICES}RTX 4090,900,2026-11-20,me\n", encoding="utf-8")
+    told = run(capsys, "knowledge", "check", str(table)).err
+    assert "prices.csv:3:" in told
+    assert "Did you mean 'GeForce RTX 4090'?" in told
+    table.write_text("card,price\n", encoding="utf-8")
+    assert (
+        "The first line is 'gpu,usd,seen,source'."
+        in run(
+            capsys, "advise", "--knowledge", str(table), "--gpu", "L4", "--model", "llama-3-8b"
+        ).err
+    )
+
+
+def test_a_language_is_a_folder_of_texts(
+    capsys: Capture, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = home.here.parent / "languages" / "de"
+    (texts / "report").mkdir(parents=True)
+    (texts / "words.txt").write_text("language.code = de\n", encoding="utf-8")
+    title = "{{ model.name }} auf {{ gpu.cards }}\n"
+    (texts / "report" / "title.md.j2").write_text(title, encoding="utf-8")
+    home.write(home.here, 'language = "de"')
+    asked = ("advise", "--gpu", "L4", "--model", "llama-3-8b", "--format", "html")
+    page = done(run(capsys, *asked)).out
+    assert '<html lang="de">' in page
+    assert "auf the L4" in page
+    monkeypatch.setenv("ADVISOR_LANGUAGE", "en")
+    assert '<html lang="en">' in done(run(capsys, *asked)).out
+    assert shown(capsys)["language"] == ("en", "ADVISOR_LANGUAGE")
 
 
 def test_a_folder_that_is_not_trusted_says_nothing(capsys: Capture, home: Home) -> None:
@@ -203,11 +266,11 @@ def test_everything_wrong_is_said_at_once(home: Home, monkeypatch: pytest.Monkey
         own_settings()
     for text in (
         f"{home.own}:1: unknown key 'gpus'. Did you mean 'gpu'",
-        f"{home.own}:2: unknown key 'language'. Reports are written in English.",
+        f"{home.own}:2: there are no texts in 'de'. There is en; yours lie in 'languages/NAME'",
         f"{home.own}:3: cpu_cores: 'many' is not a number",
         "advisor.toml:1: 'rules' names no folder: 'nowhere'.",
         "advisor.toml: gpu: '{'name': 'RTX 4090'}' is not a name",
-        "unknown key 'prices'. The price of a card stands in a knowledge folder",
+        "'prices' names no table: {}. Write 'prices = \"prices.csv\"', a table beside this file",
         "ADVISOR_FOR: for: 'coding' is no use. Did you mean 'code'?",
         "ADVISOR_PREFER: prefer: 'cheap' is not one of balanced, quality, speed, cost",
     ):
@@ -247,7 +310,7 @@ def test_every_setting_is_a_flag_of_a_command_that_takes_it() -> None:
     for name in TAKEN:
         command: Any = get_command(application([name]))
         flags |= {one.name.strip("_") for one in command.commands[name].params}
-    assert set(KEYS) <= flags
+    assert {LAID.get(key, key) for key in KEYS} <= flags
 
 
 def test_the_page_names_every_setting_and_every_variable_of_the_program() -> None:

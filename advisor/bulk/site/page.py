@@ -11,6 +11,7 @@ from msgspec import Struct
 from advisor.bulk.batch.store import MOST_PAGE_BYTES, File
 from advisor.errors import RequestError, TemplateError
 from advisor.knowledge.layers import Stack
+from advisor.report.figures import say
 from advisor.report.templates import Templates, templates_for
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ class Site(Struct, frozen=True):
             )
         root = "../" * path.count("/")
         frame = {
+            "language": say("language.code"),
             "page_title": markup(title.strip()),
             "page_description": markup(_cut(description.strip())),
             "canonical": f"{self.base_url}{'' if path == 'index.html' else path}"
