@@ -5,10 +5,12 @@ Cards are read by ``advisor.reading``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from advisor.errors import RequestError
+from advisor.knowledge.catalogue import BACKEND_OF_WORD
 from advisor.knowledge.index import (
     Spelling,
     by_text,
@@ -97,10 +99,49 @@ def find_framework(knowledge: Knowledge, text: str) -> Framework:
     Raises:
         RequestError: Unknown, with the nearest names.
     """
-    found = _named(knowledge.frameworks, text)
+    found = _named(knowledge.frameworks, text) or _beside_a_runtime(knowledge, text)
     if not found:
         raise _unknown("framework", text, knowledge.frameworks, ", ".join(knowledge.frameworks))
     return found[0]
+
+
+def framework_called(knowledge: Knowledge, text: str) -> Framework | None:
+    """Give the runtime of just this name or alias."""
+    return next(iter(_named(knowledge.frameworks, text)), None)
+
+
+_RELEASE = re.compile(r"v?\d+(?:\.\w+)*|b\d{3,}|(?=\D*\d)[0-9a-f]{7,40}")
+_BESIDE_RUNTIME = frozenset(
+    """and build container current docker dev engine github image latest main master native nightly
+    on python release server stable the using version via windows with wsl wsl2""".split()  # noqa: SIM905  a table of words
+)
+"""Words beside the name of a runtime that say nothing of what it does with memory."""
+
+
+def backend_beside(text: str) -> str | None:
+    """Give the back end that stands beside a runtime's name: ``llama.cpp Vulkan``."""
+    return next(
+        (found for w in _runtime_words(text) if (found := BACKEND_OF_WORD.get(w.casefold()))), None
+    )
+
+
+def _runtime_words(text: str) -> Sequence[str]:
+    return re.split(r"[\s()\[\],;/+@]+|(?<=\w)[:=]+", text.strip())
+
+
+def _beside_a_runtime(knowledge: Knowledge, text: str) -> tuple[Framework, ...]:
+    """Find a runtime beside its version, back end or a part of it: ``vllm 0.11``; one alone."""
+    words = [w for w in _runtime_words(text) if w and not _says_no_runtime(w)]
+    if whole := _named(knowledge.frameworks, " ".join(words)):
+        return whole
+    each = [_named(knowledge.frameworks, word)[:1] for word in words]
+    found = {one.name: one for pair in each for one in pair}
+    return tuple(found.values()) if len(found) == 1 and all(each) else ()
+
+
+def _says_no_runtime(word: str) -> bool:
+    key = word.casefold()
+    return bool(_RELEASE.fullmatch(key)) or key in _BESIDE_RUNTIME or key in BACKEND_OF_WORD
 
 
 def sized_framework(knowledge: Knowledge, text: str) -> Framework:
@@ -110,7 +151,7 @@ def sized_framework(knowledge: Knowledge, text: str) -> Framework:
         RequestError: Unknown, with the nearest names.
     """
     found = find_framework(knowledge, text)
-    if found.sized:
+    if found.sized or found.loads_with:
         return found
     return next((f for f in knowledge.frameworks.values() if found.name in f.variants), found)
 

@@ -261,6 +261,7 @@ class Framework(Struct, frozen=True):
     """How several cards can share a model, the preferred way first; empty: unknown or none."""
     variants: Annotated[Mapping[str, str], Kind(mapping(written))] = field(default_factory=dict)
     """Programs sized as it is -> what differs, in one clause."""
+    loads_with: Texts = ()  # of a front end: the runtimes it loads models with, preferred first
     backends_beside: Texts = ()  # what it computes with beside the vendor's own
     beyond: Annotated[Mapping[str, str], Kind(mapping(written))] = field(default_factory=dict)
     """Formats and card architectures that only other releases or builds run -> a clause on it."""
@@ -275,8 +276,7 @@ class Framework(Struct, frozen=True):
     flash_attention: Flag | None = None
     paged_kv: Flag | None = None
     speculative: Flag | None = None
-    mtp_model_types: Texts = ()
-    """``model_type``s of the text part whose own draft head it runs."""
+    mtp_model_types: Texts = ()  # of the text part whose own draft head it runs
     vision: Flag | None = None
     serves_batches: Flag | None = None
     """Built for many users: new requests join the batch while others are answered."""

@@ -21,7 +21,13 @@ _JOINED = re.compile(r"(?<!\s)\s++\+\s*+|\+(?=\S)")
 _MEMORY_OF_ALL = re.compile(
     r"\(?\b(\d{2,4})\s*gi?b\b(?:\s+(?:of\s+)?vram)?(?:\s+total)?\)?", re.IGNORECASE
 )
-_COUNTED = re.compile(r"(\d{1,4})\s*[xX\u00d7]\s+(\S.*)")
+_COUNTED = re.compile(r"(\d{1,4})\s*[xX\u00d7]\s+(?!\d{1,2}$)(\S.*)")
+_EACH_AGAIN = re.compile(
+    r"\(?\b(\d{1,2})\s*[xX\u00d7*]\s*(\d{1,3}\s*gi?b\b[^)]*)\)?", re.IGNORECASE
+)
+_IDEOGRAPH = re.compile(r"[\u3400-\u9fff]")
+_CLUSTERS = re.compile(r"\(\d+P\s*\+\s*\d+E\)", re.IGNORECASE)
+"""Cores of a processor of two kinds, as Apple's are listed."""
 
 
 class _Part(Struct, frozen=True):
@@ -64,7 +70,7 @@ def find_cards(knowledge: Knowledge, text: str) -> Cards:
     Raises:
         UserError: A card is unknown or ambiguous, or these do not work together.
     """
-    pieces = _JOINED.split(text.strip())
+    pieces = _JOINED.split(_CLUSTERS.sub("", text.strip()))
     if not all(map(_names_something, pieces)):
         message = f"'{text}' lacks a card beside the plus" if text.strip() else "no GPU is named"
         raise RequestError(message, hint="Write for example 'RTX 4090' or 'RTX 4090 + RTX 3090'.")
@@ -119,15 +125,9 @@ def _counted(knowledge: Knowledge, text: str) -> _Part:
     Raises:
         RequestError: It is not understood as it stands, nor with a count.
     """
-    matched = _COUNTED.fullmatch(text)
+    matched = None if _IDEOGRAPH.search(text) else _COUNTED.fullmatch(text)
     if matched:
-        try:
-            part = _read(knowledge, matched[2], int(matched[1]), text)
-        except RequestError:
-            part = _of_all(knowledge, matched[2], int(matched[1]), text)
-            if part is None:
-                raise
-        return part or _unknown(knowledge, matched[2])
+        return _so_many(knowledge, matched[2], int(matched[1]), text)
     refused: RequestError | None = None
     try:
         if part := _read(knowledge, text):
@@ -138,15 +138,39 @@ def _counted(knowledge: Knowledge, text: str) -> _Part:
 
     for count, name in counts_in(text):
         with suppress(RequestError):
-            if part := _read(knowledge, name, count, text, unusual=True):
+            part = _read(knowledge, name, count, text, unusual=True)
+            if part := part or _of_all(knowledge, name, count, text):
                 return part
     if refused:
         raise refused
     return _unknown(knowledge, text)
 
 
+def _so_many(knowledge: Knowledge, name: str, count: int, text: str) -> _Part:
+    """Read a name behind its count.
+
+    Raises:
+        RequestError: It is not understood.
+    """
+    refused: RequestError | None = None
+    try:
+        if part := _read(knowledge, name, count, text):
+            return part
+    except RequestError as error:
+        refused = error
+    if part := _of_all(knowledge, name, count, text):
+        return part
+    if refused:
+        raise refused
+    return _unknown(knowledge, name)
+
+
 def _of_all(knowledge: Knowledge, name: str, count: int, text: str) -> _Part | None:
     """Read cards whose memory is told of all together: ``3x RTX 3090 (72GB)``."""
+    if (again := _EACH_AGAIN.search(name)) and int(again[1]) == count:
+        each = f"{name[: again.start()]} {again[2]} {name[again.end() :]}"
+        with suppress(RequestError):
+            return _read(knowledge, each, count, text, unusual=True)
     said = _MEMORY_OF_ALL.search(name)
     if said is None:
         return None
@@ -173,6 +197,8 @@ def _read(
     unusual: bool = False,
 ) -> _Part | None:
     """Read a name out of ``text``; ``unusual``: its count has a form that is told."""
+    if _IDEOGRAPH.search(name):  # it may be a count
+        return None
     gpu = known_card(knowledge, name)
     if gpu is None:
         from advisor.reading.spoken import spoken_card  # noqa: PLC0415 - where it is needed

@@ -202,9 +202,16 @@ def _less(segments: Sequence[str], taken: frozenset[str] | set[str]) -> tuple[st
 
 def less_tuned(rests: Sequence[Segments]) -> Sequence[Segments]:
     """Take the words of fine-tunes out of each reading that has some, and tells a size."""
-    less = (_without_tuned(kept) for kept in rests)
+    whole = [_without_tuned(kept) for kept in rests]
+    less = (*whole, *(one[:-1] for one in whole if one not in rests and _ends_as_release(one)))
     found = (kept for kept in less if kept not in rests and any(map(_tells_size, kept)))
     return list(dict.fromkeys(found))
+
+
+def _ends_as_release(segments: Segments) -> bool:
+    """Whether a version of the fine-tune stands behind the size: ``airoboros-l2-70b-2.1``."""
+    at_end = len(segments) > 1 and _VERSION.fullmatch(segments[-1])
+    return bool(at_end) and _tells_size(segments[-2])
 
 
 def _tells_size(segment: str) -> bool:

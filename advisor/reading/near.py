@@ -96,13 +96,13 @@ _WORDS = {
     "three": 3, "triple": 3, "four": 4, "quad": 4, "quadruple": 4, "five": 5, "six": 6, "hexa": 6,
     "seven": 7, "eight": 8, "octa": 8, "octo": 8, "ten": 10, "twelve": 12, "sixteen": 16,
 }  # fmt: skip
-_SIGN = r"[xX\u00d7\u0445*]"
+_SIGN = r"(?:[xX\u00d7\u0445*]|\u2716\ufe0f?|[\u2715\u2a2f\uff0a])"
 _OF = r"(?:\s+(?:gpus?|cards?)\b)?(?:\s+of\b)?"
 _BEFORE = re.compile(
     rf"\(?(\d{{1,3}})\s*(?:{_SIGN}\s*\)?|[- ]?(?:gpus?|cards?)\b|\s){_OF}\s*(\S.*)"
 )
 _AFTER = re.compile(rf"(\S.*?)[\s,]*\(?\s*(?:{_SIGN}\s*(\d{{1,3}})|(\d{{1,3}})\s*{_SIGN})\s*\)?")
-_INSIDE = re.compile(rf"(\S.*?\s)\(?(\d{{1,2}})\s*{_SIGN}\s*(\d+\s*[gG].*)")
+_INSIDE = re.compile(rf"(\S.*?\s)\(?(\d{{1,2}})\s*{_SIGN}\s*(\S.*)")
 _WORD = re.compile(rf"(?:a\s+)?({'|'.join(_WORDS)})[\s-]{_OF}\s*(\S.*)", re.IGNORECASE)
 _WORD_AFTER = re.compile(r"(\S.*?)[\s,]+\(?(dual|twin|pair|double|triple|quad)\)?", re.IGNORECASE)
 _BETWEEN = re.compile(r"\s*[,;&/]\s*|\s+(?:and|plus|und|et|y|with)\s+", re.IGNORECASE)
@@ -110,6 +110,8 @@ _BETWEEN = re.compile(r"\s*[,;&/]\s*|\s+(?:and|plus|und|et|y|with)\s+", re.IGNOR
 
 def counts_in(text: str) -> Iterator[tuple[int, str]]:
     """Give each way to read a text as so many of something, the likeliest first."""
+    if _IDEOGRAPH.search(text):
+        yield from _in_latin(text)
     if found := _BEFORE.fullmatch(text):
         yield int(found[1]), found[2]
     if found := _AFTER.fullmatch(text):
@@ -120,6 +122,30 @@ def counts_in(text: str) -> Iterator[tuple[int, str]]:
         yield _WORDS[found[1].casefold()], found[2]
     if found := _WORD_AFTER.fullmatch(text):
         yield _WORDS[found[2].casefold()], found[1]
+
+
+_NUMERALS = dict(
+    zip(
+        "\u5355\u4e00\u53cc\u4e24\u4e8c\u4e09\u56db\u4e94\u516d\u516b\u5341",
+        (1, 1, 2, 2, 2, 3, 4, 5, 6, 8, 10),
+        strict=True,
+    )
+)
+_COUNTED_SO = re.compile(
+    rf"(\d{{1,3}}|[{''.join(_NUMERALS)}])\s*[\u5f20\u5361\u5757\u4e2a\u7247\u679a]\s*|([{''.join(_NUMERALS)}])(?=\s*[A-Za-z0-9])"
+)
+_MEANS_CARD = re.compile("\u663e\u5361|\u663e\u5b58|\u5185\u5b58|\u5361")
+_IDEOGRAPH = re.compile(r"[\u3400-\u9fff]")
+
+
+def _in_latin(text: str) -> Iterator[tuple[int, str]]:
+    """Give a count as Chinese has it, and the name beside it; nothing where a word is left over."""
+    found = _COUNTED_SO.search(text)
+    count = _NUMERALS.get(found[1] or found[2]) or int(found[1]) if found else 1
+    name = f"{text[: found.start()]} {text[found.end() :]}" if found else text
+    name = _MEANS_CARD.sub(" ", name).strip()
+    if not _IDEOGRAPH.search(name):
+        yield count, name
 
 
 def split_at_words(text: str) -> Sequence[str]:

@@ -48,6 +48,63 @@ def read_by_words(knowledge: Knowledge, text: str) -> ModelRead:
     Raises:
         UserError: Nothing has this name, several do, or it cannot be sized.
     """
+    try:
+        return _by_words(knowledge, text)
+    except RequestError:
+        if read := _with_its_size(knowledge, text) or _with_a_unit(knowledge, text):
+            return read
+        raise
+
+
+def _with_its_size(knowledge: Knowledge, text: str) -> ModelRead | None:
+    """Read a name beside the size that it does not bear: ``MiniMax M2 230B-A10B``.
+
+    The size has to be that of the model, or of what a token reads of it.
+    """
+    sizes = _SIZES_BESIDE.findall(text)
+    if not sizes or "/" in text:
+        return None
+    try:
+        read = _by_words(knowledge, _SIZES_BESIDE.sub("", text).strip(" -_"))
+    except RequestError:
+        return None
+    model = read.model
+    for active, number, unit in sizes:
+        own = (model.active_parameters if active else model.parameters) or 0
+        said = float(number) * _UNITS[unit.casefold()]
+        if abs(own - said) > (max(_ACTIVE, _ROUNDED * said) if active else _ROUNDED * said):
+            return None
+    return read if read.said else replace(read, said=(f"{_quoted(text)} is read as {model.name}.",))
+
+
+def _with_a_unit(knowledge: Knowledge, text: str) -> ModelRead | None:
+    """Read a size that lacks its unit: ``Qwen2.5-72-int4``."""
+    bare = (
+        "" if "/" in text or _SIZES_BESIDE.search(text) else _BARE_SIZE.sub(r"\1b", text, count=1)
+    )
+    if bare in {"", text}:
+        return None
+    try:
+        read = _by_words(knowledge, bare)
+    except RequestError:
+        return None
+    said = float(_BARE_SIZE.search(text)[1]) * _UNITS["b"]  # type: ignore[index]  # it was replaced
+    alike = abs(read.model.parameters / said - 1) <= 2 * _ROUNDED
+    return (
+        replace(read, said=(f"{_quoted(text)} is read as {read.model.name}.",)) if alike else None
+    )
+
+
+_SIZES_BESIDE: Final = re.compile(r"[\s_-]+(a?)(\d+(?:\.\d+)?)([bt])(?![a-z0-9])", re.IGNORECASE)
+_BARE_SIZE: Final = re.compile(r"(?<=[\s_-])(\d{2,3})(?=$|[\s_-])")
+_UNITS: Final = {"b": 1e9, "t": 1e12}
+_ROUNDED: Final = 0.05
+"""How far a size that is told may lie from the parameters."""
+_ACTIVE: Final = 1.5e9
+"""The same, in parameters, of what a token reads: some count embeddings among it."""
+
+
+def _by_words(knowledge: Knowledge, text: str) -> ModelRead:
     parts = parts_of(text)
     bare = _less_publisher(knowledge, parts)
     parts, said = (parts if parts.publisher else bare), _format_of(bare)

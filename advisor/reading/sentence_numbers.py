@@ -145,6 +145,7 @@ _WORDS = {"q8": "q8_0", "q4": "q4_0", "dp": "data"}
 
 
 _WRITTEN = (
+    (re.compile(r"\(\s*a?\d+(?:\.\d+)?b\s+active[^()]{0,20}\)", re.IGNORECASE), " "),
     (re.compile(r"[`*]+|\((?:r|tm)\)", re.IGNORECASE), " "),
     (re.compile(r"(?<=\w)\\(?=\w)"), "/"),
     (re.compile(r"\b\d+th\s+gen\b|@?\s*\b\d+(?:\.\d+)?\s*ghz\b", re.IGNORECASE), " "),

@@ -341,10 +341,8 @@ def _format(text: str, knowledge: Knowledge) -> str | None:
 
 
 def _framework(text: str, knowledge: Knowledge) -> str | None:
-    try:
-        return names.find_framework(knowledge, text).name
-    except RequestError:
-        return None
+    found = names.framework_called(knowledge, text)
+    return found.name if found else None
 
 
 def _backend(text: str, _knowledge: Knowledge) -> str | None:

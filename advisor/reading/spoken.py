@@ -41,6 +41,9 @@ _SIZES = re.compile(
 _MEGABYTES = re.compile(r"(?<![a-z0-9.])(\d{4,6})[ -]?(?:mib|mio|mb|mo)(?![a-z0-9])")
 _APART = (
     (re.compile(r"\bnotebook\b"), "laptop"),
+    (re.compile(r"\(m\w*?\d+,\d+\)|\b\d+[ -]?cores?(?: cpu\b|\b(?=.*gpu[ -]?core))"), " "),
+    (re.compile(r"\b(\d+)[ -]?gpu[ -]?cores?\b"), r"\1core"),
+    (re.compile(r"\b(lpddr\dx?|ddr\d)[ -]\d{4,5}(?: ?m(?:t/?s|hz))?\b"), r"\1"),
     (re.compile(r"\b\d\d(?:\.\d)?[ -]?(?:inch(?:es)?\b|\"|\u2033)"), " "),
     (re.compile(r"\b((?:rtx |gtx )?\d{4}(?: ?ti)?) ?(?:laptop|mobile|(?<!ti)m)\b"), r"\1 mobile"),
     (re.compile(r"\b(\d{4}) ?d\b"), r"\1 d"),
@@ -96,17 +99,14 @@ def _spellings(text: str, *, plural: bool) -> Iterator[tuple[str, str]]:
     for spelling in dict.fromkeys(tried):
         yield spelling, remarks.get(spelling, "")
     for spelling in dict.fromkeys(tried):
-        digits = _LETTER_L.sub(lambda m: "1" * len(m[0]), _LETTER_O.sub(_zeros, spelling))
+        zeros = _LETTER_O.sub(lambda m: "0" * len(m[0]), spelling)
+        digits = _LETTER_L.sub(lambda m: "1" * len(m[0]), zeros)
         if digits != spelling:
             yield digits, ", with digits for letters that look alike"
         if (card := _BRACKETED.search(spelling)) is not None:
             yield card[1], ""
         if (series := _SERIES.search(spelling)) is not None:
             yield _SERIES.sub("", spelling), f", which is no {series[0].upper()}"
-
-
-def _zeros(letters: re.Match[str]) -> str:
-    return "0" * len(letters[0])
 
 
 def words_of(text: str) -> tuple[str, ...]:

@@ -209,12 +209,15 @@ def obtainable(
 def candidates(
     knowledge: Knowledge, framework: Framework | None, *, split: bool, serves: Caches = ()
 ) -> Sequence[Framework]:
-    """List the frameworks to choose from: the stated one, or all, or all that place layers.
+    """List the frameworks to choose from: the stated one, all, or all that place layers.
+
+    Of a front end those that it loads models with.
 
     Those built for many users come first where such a one is meant.
     """
     if framework:
-        return [framework]
+        inside = [knowledge.frameworks[name] for name in framework.loads_with]
+        return inside or [framework]
     known = sorted(knowledge.frameworks.values(), key=lambda f: not _serves(f, serves))
     return [f for f in known if f.places_layers] if split else known
 

@@ -199,9 +199,10 @@ def _kv_types(
 
 
 def _backend(request: Request, gpu: Gpu | None) -> str | None:
-    if not request.backend:
+    asked = request.backend or names.backend_beside(request.framework or "")
+    if not asked:
         return default_backend(gpu) if gpu else None
-    word = (request.backend.split() or [""])[0].casefold()
+    word = (asked.split() or [""])[0].casefold()
     for backend in BACKENDS:
         if backend.casefold() == word:
             if gpu and backend not in MAKERS[gpu.vendor].backends:

@@ -4,7 +4,14 @@ import pytest
 
 from advisor.errors import RequestError
 from advisor.knowledge.index import gpu_form, model_key
-from advisor.knowledge.names import find_format_candidates, find_framework, find_kv_type, find_model
+from advisor.knowledge.names import (
+    backend_beside,
+    find_format_candidates,
+    find_framework,
+    find_kv_type,
+    find_model,
+    sized_framework,
+)
 from advisor.knowledge.types import Knowledge
 from advisor.reading import find_gpu
 from advisor.reading.known import siblings
@@ -138,7 +145,7 @@ def test_a_size_picks_or_sets_the_memory(
         ("RTX 4090:", "not a memory size"),
         ("RTX 4091", "Did you mean 'GeForce RTX 4090'"),
         ("RX 4090", "Did you mean 'GeForce RTX 4090'"),
-        ("Radeon 680M", "NAME:SIZE"),
+        ("Radeon 660M", "NAME:SIZE"),
         ("RTX 4090 Ti", "unknown GPU 'RTX 4090 Ti'"),
         ("RTX 3070 20GB", "known: GeForce RTX 3070 (8 GB)"),
         ("NVIDIA", "Write the model too"),
@@ -271,8 +278,31 @@ def test_an_unknown_format_framework_or_cache_type_names_the_nearest(knowledge: 
         find_kv_type(knowledge, "q8_1x")
 
 
+BESIDE = {
+    "vLLM V1": "vLLM",
+    "vllm 0.11.0": "vLLM",
+    "Ollama v0.6.8": "Ollama",
+    "ollama (docker)": "Ollama",
+    "lm studio 0.3.16": "LM Studio",
+    "llama.cpp server": "llama.cpp",
+    "llama.cpp Vulkan": "llama.cpp",
+    "KoboldCpp 1.83": "llama.cpp",
+    "lmdeploy turbomind": "vLLM",
+    "transformers + bitsandbytes": "transformers",
+    "oMLX": "MLX-LM",
+    "Aphrodite Engine": "vLLM",
+    "oobabooga": "text-generation-webui",
+}
+
+
 def test_frameworks_and_cache_types_are_found_by_name(knowledge: Knowledge) -> None:
     assert find_framework(knowledge, "LLAMA.CPP").name == "llama.cpp"
+    for text, name in BESIDE.items():
+        assert sized_framework(knowledge, text).name == name, text
+    for text in ("vllm sglang", "ollama vllm", "foo vllm", "0.11"):
+        with pytest.raises(RequestError):
+            find_framework(knowledge, text)
+    assert backend_beside("llama.cpp (Vulkan, b6500)") == "Vulkan"
     assert find_kv_type(knowledge, "Q8_0").name == "q8_0"
 
 

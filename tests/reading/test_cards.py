@@ -50,6 +50,21 @@ SPELLINGS = {
     "b300": "B300 SXM",
     "gb200": "GB200",
     "gh200": "GH200",
+    "NVIDIA GH200 480GB": "GH200 96 GB",
+    "Tesla T10 16GB": "Tesla T10",
+    "CMP 170HX 10GB": "CMP 170HX 10 GB",
+    "MB m1 pro 32GB": "Apple M1 Pro",
+    "Macbook Pro M1 32GB": "Apple M1 Pro",
+    "Apple M4 Max (Mac16,9), 64GB unified memory": "Apple M4 Max (40-core GPU)",
+    "M4 Max 16-core CPU 40-core GPU 128GB": "Apple M4 Max (40-core GPU)",
+    "Apple M3 Ultra, 28 cores (20P + 8E), 60 GPU cores, 96 GB unified memory": (
+        "Apple M3 Ultra (60-core GPU)"
+    ),
+    "Minisforum MS-S1 Max 128 GB LPDDR5x-8000": STRIX,
+    "AMD Ryzen AI 9 HX 470 with 96Gb RAM": "Radeon 890M",
+    "Ryzen 7 AI 350 (Radeon 860M)": "Radeon 860M",
+    "Ryzen 7 8845HS 32GB": "Radeon 780M",
+    "RTX 4090 24G\u2716\ufe0f1": "GeForce RTX 4090",
     "l40s": "L40S",
     "a10g": "A10G",
     "t4": "Tesla T4",
@@ -137,11 +152,27 @@ def test_spellings_of_public_threads_are_understood(text: str) -> None:
         ("4080s", 1, "GeForce RTX 4080 SUPER"),
         ("g5.12xlarge", 4, "A10G"),
         ("Standard_NC48ads_A100_v4", 2, "A100 PCIe 80 GB"),
+        ("g6e.12xlarge", 4, "L40S"),
+        ("3090 x 4", 4, "GeForce RTX 3090"),
+        ("kaggle 2xT4", 2, "Tesla T4"),
+        ("4 x 3090 (4x24GB)", 4, "GeForce RTX 3090"),
+        ("2xA6000ada (2x48Gb vram)", 2, "RTX 6000 Ada Generation"),
+        ("\u53cc4090", 2, "GeForce RTX 4090"),
+        ("\u53cc\u5361 3090", 2, "GeForce RTX 3090"),
+        ("\u5355\u53614090", 1, "GeForce RTX 4090"),
+        ("4\u5f20rtx pro 6000", 4, "RTX PRO 6000 Blackwell"),
+        ("8\u5361A100", 8, "A100 SXM4 80 GB"),
+        ("A100 80G 8\u5361", 8, "A100 SXM4 80 GB"),
     ],
 )
 def test_counts_are_read_in_any_form(text: str, count: int, name: str) -> None:
     cards = read(text)
     assert (cards.count, cards.gpu.name) == (count, name)
+
+
+@pytest.mark.parametrize("text", ["\u5f203090\u5e8a", "\u6628\u65e53090", "3090\u53f0\u5f0f"])
+def test_a_card_beside_a_word_of_another_script_is_no_card(text: str) -> None:
+    assert named(text) == ""
 
 
 def test_what_was_taken_for_what_was_typed_is_said() -> None:

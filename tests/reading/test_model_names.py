@@ -465,3 +465,56 @@ def test_a_tag_holds_a_model_itself_not_what_is_built_on_it(
     model: str, precision: str, tag: str | None
 ) -> None:
     assert tag_of(model, precision) == tag
+
+
+@pytest.mark.parametrize(
+    ("text", "model"),
+    [
+        ("Qwen3-Coder-Next 80B", "Qwen3-Coder-Next"),
+        ("GLM-4.5-Air 106B A12B", "GLM-4.5-Air"),
+        ("MiniMax M2 230B-A10B", "MiniMax-M2"),
+        ("deepseek-r1 685b", "DeepSeek-R1"),
+        ("Kimi-K2-Instruct 1T", "Kimi-K2-Instruct"),
+        ("Qwen2.5-72-int4", "Qwen2.5-72B-Instruct"),
+        ("llama-2-70", "Llama-2-70b-hf"),
+    ],
+)
+def test_a_size_beside_a_name_or_without_its_unit_has_to_be_that_of_the_model(
+    text: str, model: str
+) -> None:
+    found = read(text)
+    assert found is not None
+    assert found.model.name == model
+    assert found.said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "GLM 4.6 200B",
+        "Qwen3 30B A22B",
+        "Qwen3-Coder-Next 70B",
+        "Kimi-K2 2T",
+        "llama-2-60",
+        "phi-4 70b",
+    ],
+)
+def test_a_size_that_no_such_model_has_is_refused(text: str) -> None:
+    assert read(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "base"),
+    [
+        ("Airoboros-L2-70B-2.1", 68.98),
+        ("airoboros-33b-gpt4-2.0.ggmlv3.q8_0.bin", 32.53),
+        ("chronos-hermes-13b", 13.02),
+        ("Ring-1T", 999.71),
+        ("dolly-v2-12b", 11.85),
+        ("Valkyrie 49B", 49.87),
+    ],
+)
+def test_a_fine_tune_has_the_size_of_its_base(text: str, base: float) -> None:
+    found = read(text)
+    assert found is not None
+    assert found.model.parameters / 1e9 == pytest.approx(base, rel=0.001)
