@@ -11,7 +11,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from advisor.advice.document import wrong_in
-from advisor.report import FORMATS, Page, chosen, render_json
+from advisor.report import FORMATS, Page, chosen, json_line, render_json
 from advisor.report.figures import say, spoken
 from advisor.report.prose import too_long
 
@@ -51,7 +51,7 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Give the document of ``advise --format json``, as plain values."""
-        found: dict[str, Any] = json.loads(render_json(self.document))
+        found: dict[str, Any] = json.loads(json_line(self.document))
         return found
 
     def rows(self) -> list[dict[str, object]]:

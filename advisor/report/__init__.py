@@ -335,7 +335,8 @@ def render_json(doc: object, *, indent: int | None = 2) -> str:
     Raises:
         ValueError: A figure is not a number.
     """
-    return json_line(doc).decode() if indent is None else _indented(doc, indent)
+    line = json_line(doc)
+    return (line if indent is None else msgspec.json.format(line, indent=indent) + b"\n").decode()
 
 
 def json_line(doc: object) -> bytes:
@@ -356,11 +357,6 @@ def json_line(doc: object) -> bytes:
         msgspec.to_builtins(doc), ensure_ascii=False, allow_nan=False, separators=(",", ":")
     )
     return f"{_shielded(text)}\n".encode()
-
-
-def _indented(doc: object, indent: int) -> str:
-    plain = msgspec.to_builtins(doc)
-    return f"{_shielded(json.dumps(plain, ensure_ascii=False, allow_nan=False, indent=indent))}\n"
 
 
 def _shielded(text: str) -> str:

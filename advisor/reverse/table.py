@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.knowledge.catalogue import Cards
-from advisor.report import chosen, render_json
+from advisor.report import chosen, json_line, render_json
 from advisor.report import figures as f
 from advisor.report.figures import wrapped
 from advisor.report.views import escaped
@@ -214,7 +214,7 @@ class Table:
 
     def to_dict(self) -> dict[str, Any]:
         """Give the document of ``--format json``, as plain values."""
-        found: dict[str, Any] = json.loads(render_json(self.document))
+        found: dict[str, Any] = json.loads(json_line(self.document))
         return found
 
     def rows(self) -> list[dict[str, object]]:

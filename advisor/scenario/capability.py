@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final
+
+from msgspec import Struct
 
 from advisor.files import data_dir
 from advisor.knowledge.programs import About, Capability
@@ -155,11 +157,10 @@ def is_likely_had(framework: Framework, precision: Format, model: Model) -> bool
 
 def _has_gguf(model: Model) -> bool:
     """Whether a repository of GGUF files is known, and what it usually holds."""
-    known = {publisher for publisher, *_ in _publishers()}
-    listed = (repository.partition("/")[0] for repository in _gguf_repos(model))
-    return model.stored is None and (
-        any(name == model.hf_id for name, _ in _seen()) or not known.isdisjoint(listed)
-    )
+    if model.stored is not None or model.hf_id in _files().models:
+        return model.stored is None
+    known = {publisher for publisher, *_ in _files().usual}
+    return not known.isdisjoint(one.partition("/")[0] for one in _gguf_repos(model))
 
 
 def _gguf_repos(model: Model) -> Sequence[str]:
@@ -181,7 +182,7 @@ def download_facts(
     framework: Framework, precision: Format, model: Model
 ) -> Iterator[tuple[str, str | bool | None]]:
     """Tell rules where the weights come from, and whether it was seen or is a publisher's habit."""
-    seen = precision.kind != "gguf" or (model.hf_id or "", precision.name) in _seen()
+    seen = precision.kind != "gguf" or (model.hf_id or "", precision.name) in _files().seen
     yield "weights.download", download_of(framework, precision, model)
     yield "weights.download_seen", seen
     yield "weights.own_files", model.hf_id is None or model.stored is not None
@@ -194,13 +195,13 @@ def seen_gguf(model: Model, precision: Format) -> str | None:
     """
     if model.hf_id is None or model.stored or precision.kind != "gguf":
         return None
-    return _seen().get((model.hf_id, precision.name)) or _usual_gguf(model, precision)
+    return _files().seen.get((model.hf_id, precision.name)) or _usual_gguf(model, precision)
 
 
 def _usual_gguf(model: Model, precision: Format) -> str | None:
     size = model.parameters * (precision.bits_per_weight or 0.0) / 8e9
     repositories = _gguf_repos(model) if size else ()
-    for publisher, formats, most in _publishers() if repositories else ():
+    for publisher, formats, most in _files().usual if repositories else ():
         for repository in repositories:
             of_it = repository.partition("/")[0] == publisher
             if of_it and precision.name in formats and size <= most:
@@ -208,27 +209,28 @@ def _usual_gguf(model: Model, precision: Format) -> str | None:
     return None
 
 
+class _Files(Struct, frozen=True):
+    """Which GGUF files there are to download."""
+
+    usual: Sequence[tuple[str, Sequence[str], float]]
+    """Publisher, the formats that repositories of theirs usually hold, and up to how many GB."""
+    seen: Mapping[tuple[str, str], str]
+    """Model and format -> a repository that was seen to hold it."""
+    models: Collection[str]
+    """The models among these."""
+
+
 @cache
-def _lines() -> Sequence[Sequence[str]]:
+def _files() -> _Files:
     text = (data_dir("knowledge") / GGUF_FILE).read_text("utf-8")
-    return [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")]
-
-
-@cache
-def _publishers() -> Sequence[tuple[str, Sequence[str], float]]:
-    """Read what a publisher's repositories usually hold, and up to how many GB a file."""
-    return [(line[1], line[2].split(), float(line[3])) for line in _lines() if line[0] == "*"]
-
-
-@cache
-def _seen() -> Mapping[tuple[str, str], str]:
-    """Read which repository was seen to hold which format of which model."""
-    found: dict[tuple[str, str], str] = {}
-    for model, repository, formats, *_ in _lines():
+    lines = [line.split("\t") for line in text.splitlines() if line and line[0] != "#"]
+    usual = [(line[1], line[2].split(), float(line[3])) for line in lines if line[0] == "*"]
+    seen: dict[tuple[str, str], str] = {}
+    for model, repository, formats, *_ in lines:
         for name in formats.split():
             known, only, _ = name.partition("=")
-            found.setdefault((model, known), repository if only else f"{repository}:{name}")
-    return found
+            seen.setdefault((model, known), repository if only else f"{repository}:{name}")
+    return _Files(usual, seen, {model for model, _ in seen})
 
 
 def cut_width(framework: Framework, precision: Format, model: Model, cards: int) -> int | None:
