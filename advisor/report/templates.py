@@ -30,6 +30,7 @@ class Templates:
     def __init__(self, folders: Stack) -> None:
         self._folders = [*reversed(stack(folders)), data_dir("templates")]
         self._made: dict[str, Writer] = {}
+        self._trees: dict[str, Tree] = {}
 
     def page(self, name: str, context: Mapping[str, object]) -> str:
         """Render a template as it stands.
@@ -48,6 +49,12 @@ class Templates:
         Raises:
             TemplateError: Missing, broken, or not allowed.
         """
+        made = self._trees.get(name)
+        if made is None:
+            made = self._trees[name] = self._tree(name)
+        return made
+
+    def _tree(self, name: str) -> Tree:
         source = self._source(name)
         if source is None:
             return self._read(name)

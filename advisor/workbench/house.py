@@ -7,11 +7,12 @@ no look at a file can tell shows here and not at somebody's desk.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import repeat
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, repeat
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.advice import Advisor
 from advisor.advice.conclusions import Conclusions
@@ -38,7 +39,7 @@ from advisor.workbench.fact_store_files import Progress
 from advisor.workbench.lint import Asked, Means, check_all
 from advisor.workbench.lint.problem import Problem, in_order, problem, problems_of
 from advisor.workbench.lint.templates import check_templates
-from advisor.workbench.preview import preview
+from advisor.workbench.preview import Variant, each_text
 from advisor.workbench.record_checks import CHECKS
 from advisor.workbench.scenario_file import load_scenarios, scenario_folder
 
@@ -183,14 +184,17 @@ class _Stage(Struct, frozen=True):
         """Write every kind of report; each failure is told once, by the first that shows it."""
         made = Looked()
         failures: dict[tuple[str, Source], Problem] = {}
-        waiting = {rule.id for rule in self.advisor.ruleset.rules if text_name(rule)}
-        for given in self.situations():
-            for one in self._written(given, waiting, made):
-                failures.setdefault((one.message, one.source), one)
+        asked: set[object] = set()
+        seen: set[str] = set()
+        for rule, given in self.situations():
+            if given and rule not in seen and (key := key_of(given)) not in asked:
+                asked.add(key)
+                for one in self._written(given, seen, made):
+                    failures.setdefault((one.message, one.source), one)
         made.problems = list(failures.values())
         return made
 
-    def _written(self, given: Given, waiting: set[str], made: Looked) -> Iterator[Problem]:
+    def _written(self, given: Given, seen: set[str], made: Looked) -> Iterator[Problem]:
         """Write the reports of one request, unless it is refused: its card may be switched off."""
         try:
             ready = prepare(request_from(given), self.advisor.knowledge)
@@ -200,14 +204,18 @@ class _Stage(Struct, frozen=True):
             return
         else:
             made.reports += 1
-            yield from self._failures(given, ready, waiting, made)
+            yield from self._failures(given, ready, seen, made)
 
-    def situations(self) -> Iterable[Given]:
-        """Give a request in which each rule fires, and those that the house is about."""
+    def situations(self) -> Iterator[tuple[str, Given]]:
+        """Give what the house is about, then for each rule a request in which it fires.
+
+        Each stands beside the rule that it is to show, if any: a situation for each of thousands
+        of rules would take hours, and one mostly shows many.
+        """
+        yield from zip(repeat(""), chain(self._own_records(), self._own_scenarios()))
         rules = self.advisor.ruleset.rules
-        shown = [next((c.given for c in r.cases if c.expect == "fires"), {}) for r in rules]
-        wanted = [*self._own_records(), *self._own_scenarios(), *shown]
-        return {key_of(given): given for given in wanted if given}.values()
+        for rule in sorted(rules, key=lambda rule: not rule.overlay):
+            yield rule.id, next((c.given for c in rule.cases if c.expect == "fires"), {})
 
     def _own_records(self) -> Iterator[Given]:
         entries = self.advisor.knowledge.user_entries
@@ -224,26 +232,33 @@ class _Stage(Struct, frozen=True):
         yield from (one.given for one in found)
 
     def _failures(
-        self, given: Given, ready: Prepared, waiting: set[str], made: Looked
+        self, given: Given, ready: Prepared, seen: set[str], made: Looked
     ) -> Iterator[Problem]:
         try:
             advice = self.advisor.advise_on(ready, complete=True)
-            fired = waiting & {rule for rule, _ in advice.fired}
+            fired = {rule for rule, _ in advice.fired} - seen
         except Exception as bad:  # noqa: BLE001 - whatever it is, a reader would have met it
             yield self._failure(bad, given)
             return
-        for rule in sorted(fired):
-            waiting.discard(rule)
-            yield from self._texts(advice, rule, given, made)
-        yield from self._reports(advice, given)
+        seen |= fired
+        yield from self._texts(advice, fired, given, made)
+        yield from self._reports(_thinned(advice, fired), given)
 
     def _texts(
-        self, advice: Conclusions, rule: str, given: Given, made: Looked
+        self, advice: Conclusions, fired: set[str], given: Given, made: Looked
     ) -> Iterator[Problem]:
-        """Write what a rule says, every what-if in every wording."""
+        """Write what rules say that were not seen before, every what-if in every wording."""
+        rules = [self.advisor.ruleset.by_id[rule] for rule in sorted(fired)]
+        said = [rule for rule in rules if text_name(rule)]
         try:
-            shown = preview(self.advisor, advice, rule, templates=self.house.templates, every=True)
-            made.texts += len(shown.variants)
+            for text in each_text(self.advisor, advice, said, self.house.templates):
+                yield from self._wordings(text, given, made)
+        except Exception as bad:  # noqa: BLE001 - as above
+            yield self._failure(bad, given)
+
+    def _wordings(self, text: Iterator[Variant], given: Given, made: Looked) -> Iterator[Problem]:
+        try:
+            made.texts += sum(1 for _ in text)
         except Exception as bad:  # noqa: BLE001 - as above
             yield self._failure(bad, given)
 
@@ -269,3 +284,20 @@ class _Stage(Struct, frozen=True):
         message = f"a report cannot be written: {said}"
         seen = f"Seen with 'advisor advise {request_line(given)}'."
         return problem("report-fails", message, source, f"{hint} {seen}".strip())
+
+
+def _thinned(advice: Conclusions, new: set[str]) -> Conclusions:
+    """Bar each what-if once, and once by each of these rules.
+
+    Thousands of vetoes that each bar dozens of what-ifs would make documents of 30 MB, in which
+    nothing stands that these lack.
+    """
+    subjects: set[str] = set()
+    rules = set(new)
+    kept = []
+    for item in advice.not_recommended:
+        if item.option.key not in subjects or item.rule in rules:
+            kept.append(item)
+            subjects.add(item.option.key)
+            rules.discard(item.rule)
+    return replace(advice, not_recommended=tuple(kept))

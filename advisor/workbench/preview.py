@@ -11,12 +11,14 @@ from msgspec.structs import replace
 from advisor.advice import Advisor
 from advisor.advice.conclusions import Conclusions, RankedOption
 from advisor.advice.facts import option_facts
+from advisor.advice.projection import numbers_of
 from advisor.advice.ranking import confidence_of, scorer
 from advisor.errors import RequestError
 from advisor.knowledge.layers import Stack, holding
-from advisor.knowledge.vocabulary import ACTION_FACT
-from advisor.remedies.option import Base
-from advisor.report.assembly import document_and_views
+from advisor.knowledge.vocabulary import ACTION_FACT, FactValue
+from advisor.remedies.option import Base, Option
+from advisor.report.assembly import Views, document_and_views
+from advisor.report.figures import spoken
 from advisor.report.prose import Length, report
 from advisor.report.template_writer import SEED, If, Output, Stmt, value_of
 from advisor.report.templates import Templates, templates_for
@@ -41,6 +43,8 @@ class Use(Struct, frozen=True):
     """All lines with text."""
     pieces: frozenset[tuple[int, str]] = frozenset()
     """Line and text of what was written, which tells wordings apart."""
+    varies: bool = False
+    """Whether a wording was picked."""
 
 
 class _Seen(dict[str, str]):
@@ -71,7 +75,7 @@ def use_of(texts: Templates, name: str, given: Mapping[str, str]) -> Use:
     pieces = frozenset((line, text) for line, text in written if text)
     lines = frozenset(_lines(tree.body))
     only = {n: v for n, v in asked.items() if n not in printed and n != SEED}
-    return Use(dict(printed), only, reached, lines, pieces)
+    return Use(dict(printed), only, reached, lines, pieces, SEED in asked)
 
 
 def _written(found: Sequence[Stmt], printed: _Seen, asked: _Seen) -> Iterator[tuple[int, str]]:
@@ -170,6 +174,25 @@ def preview(
     return Preview(advice.request.stated(), variants)
 
 
+def each_text(
+    advisor: Advisor, advice: Conclusions, rules: Sequence[Rule], templates: Stack
+) -> Iterator[Iterator[Variant]]:
+    """Write every wording of what rules say in one situation, each text once for a what-if.
+
+    However many rules share a text, it says the same of the same what-if.
+
+    Args:
+        advisor: Who gave the advice.
+        advice: About the situation.
+        rules: Those with a text; what did not fire is passed over.
+        templates: The user's templates, over the built-in ones.
+
+    Returns:
+        The wordings of each text; a text that is wrong raises TemplateError where they are taken.
+    """
+    return _Stage(advisor, advice, "standard", templates, every=True).each(rules)
+
+
 def named(advisor: Advisor, name: str) -> Sequence[Rule]:
     """Find the rules behind the name of an action, a rule or a text.
 
@@ -212,7 +235,7 @@ class _Stage(Struct, frozen=True, dict=True):
         )
         for item in [*said, *others] if self.every else said or others[:1]:
             given = views.told(doc.recommendations[item.rank - 1])
-            fate = self._places.get(item.rank) or self._fate(item)
+            fate = self._report[0].get(item.rank) or self._fate(item)
             blank = Variant(item.option.key, item.rule, "", fate, "", "", _NOTHING)
             yield from self._worded(blank, f"actions/{item.text_template}", given)
 
@@ -222,9 +245,38 @@ class _Stage(Struct, frozen=True, dict=True):
         said = {rule.id for rule in rules} & {note.rule for note in self.advice.notes}
         for rule in rules:
             if rule.id in said:
-                fate = self._remarks.get(rule.id, f"not in the {self.length} report")
+                fate = self._report[1].get(rule.id, f"not in the {self.length} report")
                 blank = Variant("", rule.id, "", fate, "", "", _NOTHING)
                 yield from self._worded(blank, text_of(rule), views.situation)
+
+    def each(self, rules: Sequence[Rule]) -> Iterator[Iterator[Variant]]:
+        """Write all texts of these rules: of what-ifs first, then remarks."""
+        items = self._once(rules)
+        whole = replace(self.advice, recommendations=items, not_recommended=(), notes=())
+        with spoken(self.templates):
+            views = Views.of(numbers_of(whole))
+        for item, shown in zip(items, views.doc.recommendations, strict=True):
+            blank = Variant(item.option.key, item.rule, "", "", "", "", _NOTHING)
+            yield self._worded(blank, f"actions/{item.text_template}", views.told(shown))
+        said = {note.rule for note in self.advice.notes}
+        for text in dict.fromkeys(text_of(r) for r in rules if not r.action and r.id in said):
+            yield self._worded(Variant("", "", "", "", "", "", _NOTHING), text, views.situation)
+
+    def _once(self, rules: Sequence[Rule]) -> Sequence[RankedOption]:
+        """Make a recommendation of each what-if with each text that rules have for it."""
+        texts = {rule.id: text_of(rule) for rule in rules if rule.action}
+        said = {(item.rule, item.option.key): item for item in self.advice.recommendations}
+        options = {option.key: option for option in self.advice.options}
+        first: dict[tuple[str, str], str] = {}
+        for rule_id, key in sorted(self.advice.fired, key=lambda pair: pair not in said):
+            if rule_id in texts and key in options:
+                first.setdefault((texts[rule_id], key), rule_id)
+        return [
+            replace(said[rule, key], rank=rank)
+            if (rule, key) in said
+            else self._recommended(rule, options[key], self._score(rule, key), rank)
+            for rank, ((_, key), rule) in enumerate(first.items(), start=1)
+        ]
 
     def _worded(self, blank: Variant, template: str, given: Mapping[str, str]) -> Iterator[Variant]:
         """Fill a template in; with ``every``, until each of its wordings was seen."""
@@ -243,6 +295,8 @@ class _Stage(Struct, frozen=True, dict=True):
             )
             shown = self._shown(template)
             yield replace(blank, template=shown, title=title, text=text, use=use)
+            if not use.varies:
+                return
 
     def _shown(self, template: str) -> str:
         own = next(holding(self.templates, template), None)
@@ -250,29 +304,34 @@ class _Stage(Struct, frozen=True, dict=True):
 
     def _unsaid(self, ids: set[str], said: set[str]) -> list[RankedOption]:
         """Make a recommendation of every what-if that the rules want and the report leaves out."""
+        options = {option.key: option for option in self.advice.options}
+        best: dict[str, tuple[float, str]] = {}
+        for rule_id, key in self.advice.fired:
+            if rule_id in ids and key in options and key not in said:
+                scored = (-self._score(rule_id, key), rule_id)
+                best[key] = min(best.get(key, scored), scored)
+        ordered = sorted(best, key=lambda key: (best[key], key))
+        rank = len(self.advice.recommendations)
+        return [
+            self._recommended(best[key][1], options[key], -best[key][0], rank + number)
+            for number, key in enumerate(ordered, start=1)
+        ]
+
+    @cached_property
+    def _values(self) -> Mapping[str, Mapping[str, FactValue]]:
         advice = self.advice
         base = Base(
             advice.request, advice.scenario, advice.memory, advice.speed, self.advisor.knowledge
         )
-        values = {item.key: item.values for item in option_facts(base, advice.options)}
-        options = {option.key: option for option in advice.options}
-        best: dict[str, tuple[float, str]] = {}
-        for rule_id, key in advice.fired:
-            score = self.advisor.ruleset.by_id[rule_id].score
-            if rule_id in ids and key in options and key not in said and score:
-                scored = (-scorer(score)(advice.facts, values[key]), rule_id)
-                best[key] = min(best.get(key, scored), scored)
-        ordered = sorted(best, key=lambda key: (best[key], key))
-        rank = len(advice.recommendations)
-        return [
-            self._recommended(best[key][1], key, -best[key][0], rank + number)
-            for number, key in enumerate(ordered, start=1)
-        ]
+        return {item.key: item.values for item in option_facts(base, advice.options)}
 
-    def _recommended(self, rule_id: str, key: str, score: float, rank: int) -> RankedOption:
-        rule = self.advisor.ruleset.by_id[rule_id]
-        option = next(option for option in self.advice.options if option.key == key)
-        text, confidence = text_of(rule).partition("/")[2], confidence_of(option)
+    def _score(self, rule_id: str, key: str) -> float:
+        score = self.advisor.ruleset.by_id[rule_id].score
+        return scorer(score)(self.advice.facts, self._values[key]) if score else 0.0
+
+    def _recommended(self, rule_id: str, option: Option, score: float, rank: int) -> RankedOption:
+        text = text_of(self.advisor.ruleset.by_id[rule_id]).partition("/")[2]
+        confidence = confidence_of(option)
         return RankedOption(
             rank, rule_id, option, text, score, (), (), confidence, command="", alternatives=()
         )
@@ -292,6 +351,7 @@ class _Stage(Struct, frozen=True, dict=True):
 
     @cached_property
     def _report(self) -> tuple[Mapping[int, str], Mapping[str, str]]:
+        """Where the report has each recommendation, by rank, and each remark, by rule."""
         doc, views = document_and_views(self.advice, templates=self.templates)
         made = report(doc, self.length, self.templates, views)
         where = f"in the {self.length} report"
@@ -304,14 +364,6 @@ class _Stage(Struct, frozen=True, dict=True):
             places[int(remedy.number)] = f"number {remedy.number} {where}, {how}"
         told = {note.rule: f"told {where}" for note in doc.notes if note.text in made.watch}
         return places, told
-
-    @property
-    def _places(self) -> Mapping[int, str]:
-        return self._report[0]
-
-    @property
-    def _remarks(self) -> Mapping[str, str]:
-        return self._report[1]
 
 
 _NOTHING = Use({}, {}, frozenset(), frozenset())

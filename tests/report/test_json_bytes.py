@@ -13,6 +13,9 @@ from msgspec import Struct, to_builtins
 
 from advisor.advice.document import Advice
 from advisor.report import json_line, render_json
+from advisor.report.command_view import CommandAnswer
+from advisor.report.diagnosis import Diagnosis
+from advisor.reverse.documents import ReverseDoc
 from tests.report.catalogue import sampled
 
 KEY = re.compile(r"[a-z0-9_.]{2}$")
@@ -84,17 +87,30 @@ def test_documents_have_the_same_bytes() -> None:
         assert render_json(doc, indent=None) == plain(doc)
 
 
-def test_every_float_of_the_contract_stands_where_it_is_looked_for() -> None:
+def test_documents_on_many_lines_have_the_same_bytes() -> None:
+    for doc, _ in sampled():
+        values = to_builtins(doc)
+        assert render_json(doc) == json.dumps(values, ensure_ascii=False, indent=2) + "\n"
+    odd = {"none": [], "empty": {}, "nested": [[], {}], "text": 'a "b"\\\n{[,:]} é', "share": 1e-7}
+    assert render_json(odd) == json.dumps(odd, ensure_ascii=False, indent=2) + "\n"
+    del odd["share"]
+    assert render_json(odd) == json.dumps(odd, ensure_ascii=False, indent=2) + "\n"
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        render_json({"score": float("nan")})
+
+
+@pytest.mark.parametrize("document", [Advice, ReverseDoc, CommandAnswer, Diagnosis])
+def test_every_float_of_the_contract_stands_where_it_is_looked_for(document: type[Struct]) -> None:
     """Behind a key that ends in two small letters, digits, ``_`` or ``.``, never in a list."""
     found = 0
-    for record in records(Advice):
+    for record in records(document):
         for key, kind in get_type_hints(record).items():
             told = str(kind)
             assert not re.search(r"Sequence\[[^]]*float", told), key
             if "float" in told:
                 found += 1
                 assert KEY.search(key), key
-    assert found > 20
+    assert found > (20 if document is Advice else 0)
 
 
 def records(kind: object) -> set[type[Struct]]:

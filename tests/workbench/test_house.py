@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from advisor.advice import Advisor
+from advisor.advice.document import Advice
 from advisor.advice.preparation import prepare
 from advisor.cli.init import write_starter
 from advisor.errors import UserError
@@ -146,3 +148,48 @@ def test_a_calibration_without_a_range_that_reports_look_up_is_told(
     outcome = run(capsys, "knowledge", "check", str(tmp_path))
     assert outcome.code == 1
     assert "'ranges.prefill_offload' must be a number" in outcome.err
+
+
+MANY = """\
+- rule: house-{0}
+  why: It is one of many.
+  source: made up
+  when:
+    model.parameters: at least {1} B
+    option.family: is quantize
+  {2}
+  cases:
+    - {{name: held, given: {{gpu: RTX 4090, model: phi-3-medium, context: {3}}}, expect: fires}}
+    - {{name: apart, given: {{gpu: RTX 4090, model: all-minilm-l6-v2}}, expect: silent}}
+"""
+KINDS = (
+    "recommend: {action: quantize, score: {base: 3}, text: quantize.md.j2}",
+    "veto: House rule says no.",
+)
+
+
+def _counted(folder: Path, count: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int, int]:
+    """Check a house of so many rules: what was written, and the longest list of what is barred."""
+    rules = (MANY.format(n, 1 + n / 100, KINDS[n % 2], 4096 + n) for n in range(count))
+    house = changed(folder, {"rules/many.yaml": "".join(rules)})
+    longest = []
+
+    def listed(*args: Any, **more: Any) -> Advice:
+        made = document(*args, **more)
+        longest.append(len(made.not_recommended))
+        return made
+
+    monkeypatch.setattr("advisor.workbench.house.document", listed)
+    looked = check_house(house)
+    assert [str(found) for found in looked.problems if found.is_error] == []
+    return looked.reports, looked.texts, max(longest)
+
+
+def test_work_does_not_grow_with_rules_that_say_the_same(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many fire beside each other, each text and each veto is written once."""
+    reports, texts, longest = _counted(folder, 4, monkeypatch)
+    many = _counted(folder, 44, monkeypatch)
+    assert many[:2] == (reports, texts)
+    assert many[2] <= longest + 20
