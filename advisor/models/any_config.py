@@ -247,9 +247,13 @@ def _width(keys: Keys, hidden: int) -> int:
 
 
 def _encoder(a: Arch) -> int:
-    """The encoder, and what the decoder needs to read it."""
+    """The encoder, and what the decoder needs to read it; a decoder alone keeps the latter."""
     layers = a.keys.maybe("encoder_layers", "num_encoder_layers", "num_layers") or a.layers
-    return layers * (_mixing(a) + 2 * a.hidden * a.intermediate) + a.layers * _mixing(a)
+    width = a.keys.maybe("encoder_ffn_dim", "speech_encoder_intermediate_size") or a.intermediate
+    named = a.keys.items("architectures") or ()
+    alone = bool(named) and all(f"{name}".endswith("ForCausalLM") for name in named)
+    beside = 0 if alone else layers * (_mixing(a) + 2 * a.hidden * width)
+    return beside + a.layers * _mixing(a)
 
 
 def _as_long(_: Arch) -> int:

@@ -86,6 +86,8 @@ def _sum(a: Arch, terms: Terms) -> int:
 
 
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers")
+_BLOCKS = ("num_blocks", *_LAYERS)
+"""xLSTM builds as many as it states blocks."""
 _DECODER_LAYERS = ("decoder_layers", "num_decoder_layers", "num_layers")
 _DECODER_HEADS = ("decoder_attention_heads",)
 """Of a model with an encoder the other names mean the encoder's."""
@@ -118,11 +120,12 @@ def read_text(keys: Keys, model_type: str, family: Family, *, tied: bool) -> Arc
     heads = keys.whole(*named, most=_MAX_HEADS) if family.attends else 0
     kv_heads = family.read_kv_heads(keys, heads) if family.attends else 0
     _check_heads(keys, heads, kv_heads)
+    layers = (*_DECODER_LAYERS, *_LAYERS) if both else _LAYERS if family.attends else _BLOCKS
     bare = Arch(
         keys=keys,
         family=model_type,
         hidden=hidden,
-        layers=_layers(keys, (*_DECODER_LAYERS, *_LAYERS) if both else _LAYERS),
+        layers=_layers(keys, layers),
         vocab=keys.whole("vocab_size"),
         heads=heads,
         kv_heads=kv_heads,
@@ -267,9 +270,8 @@ def _read(outer: Keys, text: Keys, text_type: str, family: Family, wrapper: Wrap
     keys = text.with_defaults(family.defaults)
     if text is not outer:
         keys = keys.with_defaults(family.sizes)
-    tied = bool(family.ties_always)
-    if family.ties_always is False:
-        tied = _tied(outer, text, family, wrapper)
+    asked = _tied(outer, text, family, wrapper)
+    tied = asked if family.ties_always is False else bool(family.ties_always)
     return read_text(keys, text_type, family, tied=tied)
 
 
@@ -356,7 +358,8 @@ def _counts(
     tower: int | None = 0
     if vision is not None:
         tower = count_vision(outer, vision, wrapper, a) if wrapper else None
-    if tower is None or head is None or outer.stated("audio_config", "speech_config"):
+    unheard = outer.stated("audio_config", "speech_config") and not (wrapper and wrapper.hears)
+    if tower is None or head is None or unheard:
         return None
     return count(a, family, tower, output=head)
 

@@ -47,7 +47,9 @@ class Moe(Struct, frozen=True):
 class Recurrent(Struct, frozen=True):
     """The fixed state of a recurrent, convolutional or linear-attention layer."""
 
-    kind: Literal["mamba", "mamba2", "deltanet", "conv", "lightning", "rglru", "rwkv", "kimi-delta"]
+    kind: Literal[
+        "mamba", "mamba2", "deltanet", "conv", "lightning", "rglru", "rwkv", "kimi-delta", "mlstm"
+    ]
     conv_elements: int
     """Elements of convolution state per sequence and layer (model dtype)."""
     state_elements: int

@@ -343,6 +343,8 @@ class Wrapper(Struct, frozen=True):
     tower_defaults: Mapping[str, object] = field(default_factory=dict)
     counted: bool = True
     """False where no formula covers the towers."""
+    hears: bool = False
+    """Whether the projector counts what hears, too."""
     tower: VisionFamily | None = None
     """The tower that its class makes, whatever ``model_type`` the file gives it."""
 

@@ -1,7 +1,7 @@
 """Models whose layers attend unlike each other, with their image towers.
 
-MiniMax-M3 picks blocks of tokens in most layers, MiMo-V2 and Step slide in most, with other heads,
-Llama 3.2 Vision crosses to the picture in some, and Nemotron pruned each of its own way.
+MiniMax-M3 picks blocks of tokens in most layers, MiMo-V2, Step and Muse Spark slide in most, Llama
+3.2 Vision crosses to the picture in some, and Nemotron pruned each of its own way.
 """
 
 from __future__ import annotations
@@ -21,7 +21,16 @@ from advisor.models.layer_patterns import (
     stated_or,
     stated_window,
 )
-from advisor.models.parameter_terms import experts, head_gate, head_norms, router, shared
+from advisor.models.parameter_terms import (
+    all_bias,
+    double_query,
+    experts,
+    head_gate,
+    head_norms,
+    router,
+    shared,
+    when,
+)
 from advisor.models.vision_towers import (
     CHANNELS,
     Tower,
@@ -161,6 +170,30 @@ def _linear(a: Arch, part: Mapping[str, object]) -> int:
     return a.hidden**2 if part.get("replace_with_linear") is True else 0
 
 
+def _five_hidden(a: Arch) -> int:
+    """Three norms and the gates of both residuals."""
+    return 5 * a.hidden
+
+
+def _pooled(a: Arch) -> int:
+    """Width of what the experts of Muse Spark read."""
+    return a.keys.number("moe_hidden_size", 4096, least=1)
+
+
+def _pooling(a: Arch) -> int:
+    """The matrices around the experts, each with its norm."""
+    return 2 * (a.hidden + 1) * _pooled(a)
+
+
+def _pooled_expert(a: Arch) -> int:
+    return 3 * _pooled(a) * (a.moe.width if a.moe else 0)
+
+
+def _full_from_the_last(a: Arch) -> str:
+    """Full attention in every fourth layer, counted from the last."""
+    return "".join("S" if (a.layers - 1 - i) % 4 else "F" for i in range(a.layers))
+
+
 _MOST_WIDE: Final = 100
 UNEVEN: Final[Mapping[str, Family]] = {
     "minimax_m3_vl_text": replace(
@@ -201,6 +234,19 @@ UNEVEN: Final[Mapping[str, Family]] = {
         unsupported=("attention_bias", "mlp_bias"),
         defaults={"first_k_dense_replace": 3, "head_dim": 128},
         gguf=(Gguf("step35", period=4),),
+    ),
+    "muse_spark_text": replace(
+        ROUTED,
+        attention=(projections, double_query, when("attention_bias", all_bias)),
+        experts=(router, _pooling),
+        expert=_pooled_expert,
+        norms=(_five_hidden,),
+        moe=experts(),
+        ffn_kinds=experts_after("first_k_dense_replace"),
+        kinds=stated_or(_full_from_the_last),
+        window=stated_window,
+        ties_always=None,
+        also=("muse_spark",),
     ),
     "nemotron-nas": Family(
         attention=(),
@@ -253,6 +299,34 @@ def _step(outer: Keys, t: Tower, a: Arch) -> int:
     return (4 * t.hidden + outer.flag("projector_bias")) * a.hidden
 
 
+def _muse_tower(t: Tower) -> int:
+    """Muse Spark: a learned grid of positions, norms before and after."""
+    side = t.keys.number("pos_emb_height", 32) * t.keys.number("pos_emb_width", 32)
+    frames = t.keys.number("patch_temporal", 2, least=1)
+    ends = CHANNELS * frames * t.patch**2 * t.hidden + side * t.hidden + 4 * t.hidden
+    return ends + t.layers * biased_block(t)
+
+
+def _muse(outer: Keys, _: Tower, a: Arch) -> int:
+    """Three layers for four patches, and a pyramid of convolutions that hears."""
+    inner = outer.number("projector_hidden_size", 4096, least=1)
+    seen = (outer.number("out_hidden_size", 6144, least=1) + inner + a.hidden) * inner
+    return seen + _hearing(outer.section("audio_config") or outer.part("audio_config", {}), a)
+
+
+def _hearing(keys: Keys, a: Arch) -> int:
+    """Every stage: patches of the one before, then blocks of a convolution and two layers."""
+    widths = keys.wholes("hidden_sizes") or (256, 512, 1024, 2048)
+    patches, depths = keys.wholes("patch_sizes") or (16, 6, 5, 4), keys.wholes("depths") or (2,) * 4
+    kernel, ratio = keys.number("conv_kernel_size", 7, least=1), keys.find("mlp_ratio")[1] or 4.0
+    found = widths[-1] * (1 + a.hidden) + 2 * a.hidden
+    for before, width, patch, depth in zip((1, *widths), widths, patches, depths, strict=False):
+        inner = int(width * ratio) if isinstance(ratio, float) else 4 * width
+        block = width * (kernel + 3) + 2 * inner * width + inner
+        found += (before * patch + 2) * width + depth * block
+    return found
+
+
 def _mllama_tower(t: Tower) -> int:
     """Llama 3.2 Vision: two encoders, gated tile and position embeddings."""
     tiles = t.keys.number("max_num_tiles", 4, least=1)
@@ -288,6 +362,13 @@ UNEVEN_WRAPPERS: Final[Mapping[str, Wrapper]] = {
         tower=VisionFamily(
             _step_tower, tower_sizes(1536, 8960, 47, 16, image_size=728, patch_size=14)
         ),
+    ),
+    "muse_spark": Wrapper(
+        "muse_spark_text",
+        "muse_spark_vision",
+        _muse,
+        hears=True,
+        tower=VisionFamily(_muse_tower, tower_sizes(1536, 8960, 50, 16, patch_size=14)),
     ),
     "mllama": Wrapper(
         "mllama",
