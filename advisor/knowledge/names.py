@@ -110,7 +110,7 @@ def framework_called(knowledge: Knowledge, text: str) -> Framework | None:
     return next(iter(_named(knowledge.frameworks, text)), None)
 
 
-_RELEASE = re.compile(r"v?\d+(?:\.\w+)*|b\d{3,}|(?=\D*\d)[0-9a-f]{7,40}")
+_RELEASE = re.compile(r"v?\d+(?:\.\w+)*|b\d{3,}|cu\d{2,3}|(?=\D*\d)[0-9a-f]{7,40}")
 _BESIDE_RUNTIME = frozenset(
     """and build container current docker dev engine github image latest main master native nightly
     on python release server stable the using version via windows with wsl wsl2""".split()  # noqa: SIM905  a table of words
@@ -126,7 +126,7 @@ def backend_beside(text: str) -> str | None:
 
 
 def _runtime_words(text: str) -> Sequence[str]:
-    return re.split(r"[\s()\[\],;/+@]+|(?<=\w)[:=]+", text.strip())
+    return re.split(r"[\s()\[\],;/+@]+|(?<=\w)(?:[:=]+|-(?=v?\d))", text.strip())
 
 
 def _beside_a_runtime(knowledge: Knowledge, text: str) -> tuple[Framework, ...]:

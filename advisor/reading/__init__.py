@@ -26,8 +26,8 @@ _EACH_AGAIN = re.compile(
     r"\(?\b(\d{1,2})\s*[xX\u00d7*]\s*(\d{1,3}\s*gi?b\b[^)]*)\)?", re.IGNORECASE
 )
 _IDEOGRAPH = re.compile(r"[\u3400-\u9fff]")
-_CLUSTERS = re.compile(r"\(\d+P\s*\+\s*\d+E\)", re.IGNORECASE)
-"""Cores of a processor of two kinds, as Apple's are listed."""
+_CLUSTERS = re.compile(r"\(\d+P\s*\+\s*\d+E\)|(?::(?:sramecc|xnack)[+-])+", re.IGNORECASE)
+"""Cores of a processor of two kinds, as Apple's are listed; features behind a chip of AMD's."""
 
 
 class _Part(Struct, frozen=True):
@@ -102,21 +102,28 @@ def _parts(knowledge: Knowledge, pieces: Sequence[str]) -> Sequence[_Part]:
             found.append(_counted(knowledge, piece.strip()))
         except UserError as error:
             problems.append(error)
-    if problems and (several := _apart(pieces)):
-        with suppress(UserError):
-            return [_counted(knowledge, piece) for piece in several]
+    if problems and (otherwise := _otherwise(knowledge, pieces)):
+        return otherwise
     raise_problems(problems)
     return found
 
 
-def _apart(pieces: Sequence[str]) -> Sequence[str]:
-    """Cut a list that lacks the plus, without the processor; nothing where that changes nothing."""
-    from advisor.reading.near import split_at_words  # noqa: PLC0415 - where it is needed
+def _otherwise(knowledge: Knowledge, pieces: Sequence[str]) -> Sequence[_Part]:
+    """Read a list that lacks the plus, without the processor, or memory alone: ``24GB VRAM``."""
+    from advisor.reading import near  # noqa: PLC0415 - where it is needed
     from advisor.reading.ram import is_cpu  # noqa: PLC0415 - where it is needed
 
-    listed_ = split_at_words(pieces[0]) if len(pieces) == 1 else pieces
+    gpu = near.only_memory(knowledge, pieces[0]) if len(pieces) == 1 else None
+    if gpu is not None:
+        taken = f"'{pieces[0]}' names no card and is taken as that of a {gpu.name}"
+        line = f"{taken}; what fits is alike on others, speeds are not."
+        return [_Part(gpu, None, (), line)]
+    listed_ = near.split_at_words(pieces[0]) if len(pieces) == 1 else pieces
     cards = [piece for piece in listed_ if not is_cpu(piece)]
-    return cards if cards != list(pieces) else ()
+    if cards and cards != list(pieces):
+        with suppress(UserError):
+            return [_counted(knowledge, piece) for piece in cards]
+    return ()
 
 
 def _counted(knowledge: Knowledge, text: str) -> _Part:

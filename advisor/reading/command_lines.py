@@ -19,7 +19,7 @@ from advisor.knowledge.programs import (
     starts,
     unsaid,
 )
-from advisor.reading.shell import Invocation, invocations, said_before
+from advisor.reading.shell import Invocation, invocations, mounts, said_before
 from advisor.reading.started_by_files import as_lines
 from advisor.suggest import nearest
 
@@ -108,6 +108,7 @@ def read_command(text: str) -> Pasted:
     variables, cards = said_before(one.words[: len(one.words) - len(rest)])
     variables = {**one.variables, **variables}
     items = [*_of_variables(tool, variables), *_items(tool, rest)]
+    items = list(_on_host(items, mounts(one.words)))
     fork = FORKED.get(tool, "")
     if fork and any(i.words[0] in FORK_FLAGS for i in items if i.words):
         tool, items = fork, list(_items(fork, rest))
@@ -117,6 +118,14 @@ def read_command(text: str) -> Pasted:
     cards_left = visible_cards(variables, cards)
     lines = len(every) + bool(of_file)
     return pasted_of(tool, items, cards_left, prefix=prefix, lines=lines)
+
+
+def _on_host(items: Sequence[Item], mounted: Mapping[str, str]) -> Iterator[Item]:
+    """Give paths within a container as they are outside, where the line says it."""
+    for item in items:
+        inside = next((p for p in mounted if f"{item.value}/".startswith(f"{p}/")), None)
+        outside = f"{mounted[inside]}{item.value[len(inside) :]}" if inside else item.value
+        yield Item(item.words, item.flag, outside)
 
 
 def _no_program(every: Sequence[Invocation]) -> RequestError:

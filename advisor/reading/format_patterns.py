@@ -18,7 +18,7 @@ from advisor.knowledge.index import model_words, plain_key
 from advisor.knowledge.names import find_format_candidates
 from advisor.knowledge.types import Format, Knowledge
 from advisor.memo import by_identity
-from advisor.reading.name_parts import NameParts
+from advisor.reading.name_parts import NameParts, words
 
 _Found = tuple[tuple[Format, ...], str, bool]
 PLAIN: Final = frozenset({"", "BF16", "FP16", "F32"})
@@ -67,8 +67,36 @@ def patterned(knowledge: Knowledge, text: str) -> _Found | None:
     if folded in _BITS_UNSAID:
         usual = _by_bits(knowledge, folded, _USUAL_BITS)
         return usual and (usual[0], _UNSAID, False)
+    if folded in _GGUF_ALONE:
+        return find_format_candidates(knowledge, _USUAL_TYPE), _TYPE_UNSAID, False
+    if found := _FRACTION.fullmatch(folded):
+        return _by_bits(knowledge, "gguf", float(found[1]))
     ungrouped = _GROUP.sub("", folded)
-    return _under(knowledge, ungrouped) if ungrouped not in {folded, ""} else None
+    if ungrouped not in {folded, ""}:
+        return _under(knowledge, ungrouped)
+    return _beside(knowledge, folded)
+
+
+_GGUF_ALONE: Final = frozenset({"gguf", "ggml"})
+_USUAL_TYPE: Final = "Q4_K_M"
+_TYPE_UNSAID: Final = f", since nothing tells its type; {_USUAL_TYPE} is usual"
+_FRACTION: Final = re.compile(r"(?:dynamic[-_ ])?(\d\.\d{1,3})[-_ ]?bits?")
+"""A mean over all tensors, as makers of mixed GGUF files tell it: ``1.58-bit``."""
+_CLASS: Final = re.compile(r"(?<=_k)\s*-\s*(small|medium|large)\b")
+_SAYS_NOTHING: Final = frozenset({"torch", "weights", "weight", "only", "format", "precision"})
+
+
+def _beside(knowledge: Knowledge, folded: str) -> _Found | None:
+    """Find a format beside words that say nothing of it: ``Q4_K_M (GGUF)``, ``NVFP4 (unsloth)``."""
+    spelled = _CLASS.sub(lambda found: f"_{found[1][0]}", folded)
+    said, known = said_in(spelled), words()
+    left = {*_parts(said.rest)} - known.filler - known.packers - _SAYS_NOTHING
+    if left or plain_key(said.precision) in {"", plain_key(folded)}:
+        return None
+    try:
+        return find_format_candidates(knowledge, said.precision), "", False
+    except RequestError:
+        return patterned(knowledge, said.precision)
 
 
 def _under(knowledge: Knowledge, inner: str) -> _Found | None:
@@ -155,7 +183,7 @@ _WORDS: Final[Sequence[tuple[str, str]]] = (
 )
 """Words of a name -> the format, the first that is found; N is the number that they hold."""
 _PATTERNS: Final = tuple(
-    (re.compile(rf"(?<![a-z0-9])(?:{words})(?![a-z0-9])"), name) for words, name in _WORDS
+    (re.compile(rf"(?<![a-z0-9])(?:{spelled})(?![a-z0-9])"), name) for spelled, name in _WORDS
 )
 
 
@@ -172,7 +200,8 @@ def said_in(name: str, *, mlx: bool = False) -> FormatSaid:
         rest = re.sub(r"(?<![a-z0-9])exl[23](?![a-z0-9])", " ", _without(folded, found))
         return FormatSaid(f"{maker} {found['bits']}bpw".strip(), rest)
     if found := GGUF_TYPE.search(folded):
-        rest = _OF_TENSORS.sub(" ", _without(folded, found))
+        again = re.compile(rf"(?<![a-z0-9]){re.escape(found[0])}(?![a-z0-9])")
+        rest = _OF_TENSORS.sub(" ", again.sub(" ", _without(folded, found)))
         return FormatSaid(found[0].replace(" ", "_"), rest)
     for pattern, meant in _PATTERNS:
         if found := pattern.search(folded):
@@ -255,8 +284,8 @@ def tag_named(parts: NameParts) -> Tag | None:
     """Find a tag that is written out; ``qwen2.5:14b-instruct-q5_K_M`` holds ``qwen2.5:14b``."""
     if not parts.tag:
         return None
-    words = re.findall(r"[a-z0-9.]+", said_in(parts.tag).rest)
-    size = "-".join(word for word in words if word not in _TUNED)
+    left = re.findall(r"[a-z0-9.]+", said_in(parts.tag).rest)
+    size = "-".join(word for word in left if word not in _TUNED)
     return _family(parts.name).get(size) if size else default_tag(parts)
 
 
@@ -272,5 +301,5 @@ def library_format(model: str) -> str | None:
 
 
 def _told(name: str) -> Sequence[str]:
-    words = model_words(name.rpartition("/")[2])
-    return [word for word in words if word not in _TUNED and word != "meta"]
+    told = model_words(name.rpartition("/")[2])
+    return [word for word in told if word not in _TUNED and word != "meta"]

@@ -21,12 +21,33 @@ _LIKE = 0.75
 _OTHERWISE = "Try 'advisor knowledge find WORD'."
 
 
+_NO_CARD = re.compile(r"\s*(?:(?:no|without)\b.*\bgpu\b|none\b|cpu\b|processor\b)", re.IGNORECASE)
+
+
 def unknown_card(knowledge: Knowledge, text: str) -> RequestError:
     """Say that no card is called this, with the nearest that are."""
     message = f"unknown GPU '{text}'."
+    if _NO_CARD.match(text):
+        return RequestError(
+            "what runs on the processor alone is not sized here",
+            hint="Name a card; the processor goes to --cpu, its memory to --ram.",
+        )
     if not gpu_core(text):
         return RequestError(message, hint="Write the model too, for example 'RTX 4090'.")
     return RequestError(message, hint=did_you_mean_cards(near_cards(knowledge, text)))
+
+
+ONLY_MEMORY = re.compile(
+    r"(\d{1,3})[\s-]?g(?:i?b|igs?)?(?:[\s-]+(?:of|vram|v-ram|gpus?|cards?|graphics|video|memory))*",
+    re.IGNORECASE,
+)
+
+
+def only_memory(knowledge: Knowledge, text: str) -> Gpu | None:
+    """Find the usual card of a memory where a text says nothing else."""
+    said = ONLY_MEMORY.fullmatch(text.strip())
+    usual = (knowledge.gpus[name] for name in card_names(knowledge).of_memory)
+    return next((g for g in usual if said and g.vram_bytes == int(said[1]) * GIB), None)
 
 
 def several_cards(text: str, cards: Sequence[Gpu]) -> RequestError:

@@ -95,7 +95,9 @@ def _with_a_unit(knowledge: Knowledge, text: str) -> ModelRead | None:
     )
 
 
-_SIZES_BESIDE: Final = re.compile(r"[\s_-]+(a?)(\d+(?:\.\d+)?)([bt])(?![a-z0-9])", re.IGNORECASE)
+_SIZES_BESIDE: Final = re.compile(
+    r"(?:[\s_(-]+|(?<=[bt])\.)(a?)(\d+(?:\.\d+)?)([bt])(?![a-z0-9])\)?", re.IGNORECASE
+)
 _BARE_SIZE: Final = re.compile(r"(?<=[\s_-])(\d{2,3})(?=$|[\s_-])")
 _UNITS: Final = {"b": 1e9, "t": 1e12}
 _ROUNDED: Final = 0.05
@@ -132,8 +134,9 @@ def _by_words(knowledge: Knowledge, text: str) -> ModelRead:
         return ModelRead(model_from_record(loosely(knowledge, text, parts, said), knowledge))
     except RequestError:
         newest, kinds = releases(knowledge, said)
-        if SIZE.fullmatch(said.rest.strip().casefold()):
-            raise _only_a_size(text, said.rest.strip()) from None
+        told = [w for w in said.rest.casefold().split() if w not in words().filler]
+        if len(told) == 1 and SIZE.fullmatch(told[0]):
+            raise _only_a_size(text, told[0]) from None
         if not parts.publisher and (one := _abridged(knowledge, text, said)):
             return one
         if parts.publisher or not newest:

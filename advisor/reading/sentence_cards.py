@@ -12,6 +12,7 @@ from advisor.knowledge.types import Knowledge
 from advisor.reading import find_cards
 from advisor.reading.model_names import is_read, read_model
 from advisor.reading.name_parts import SIZE
+from advisor.reading.near import ONLY_MEMORY
 from advisor.reading.sentence_numbers import COUNTS, HOLE, counted
 from advisor.units import GIB
 
@@ -170,6 +171,8 @@ def refuse_other_architecture(knowledge: Knowledge, cards: str, left: Sequence[s
 
 def card_in(text: str, knowledge: Knowledge) -> str | None:
     """Give a card as ``find_cards`` takes it; a plural and a number in words are read too."""
+    if ONLY_MEMORY.fullmatch(text):
+        return None
     for spelling in _spellings(text):
         try:
             named = find_cards(knowledge, spelling)

@@ -13,7 +13,7 @@ from advisor.errors import RequestError
 from advisor.reading.sentence_cards import EXAMPLE
 from advisor.units import shell_word
 
-_CONTINUED = re.compile(r"[ \t]*(?:[\\^`][ \t]*\r?\n[ \t]*|\r?\n[ \t]*(?=--[a-z]))")
+_CONTINUED = re.compile(r"[ \t]*(?:[\\^`][ \t]*\r?\n[ \t]*|\r?\n[ \t]*(?=--?[a-zA-Z]))")
 """A line that goes on: a backslash, the caret of cmd.exe, the backtick of PowerShell, or flags
 alone on the next."""
 _PROMPT = re.compile(
@@ -132,6 +132,24 @@ def said_before(words: Sequence[str]) -> tuple[dict[str, str], str | None]:
         if matched := _VARIABLE.fullmatch(stated):
             variables[matched[1]] = matched[2]
     return variables, cards
+
+
+def mounts(words: Sequence[str]) -> Mapping[str, str]:
+    """Read which folders a container is given: the path inside, and the one outside."""
+    found: dict[str, str] = {}
+    for word, after in zip(words, (*words[1:], ""), strict=True):
+        name, _, value = word.partition("=")
+        if name in {"-v", "--volume"} and (matched := _MOUNT.fullmatch(value or after)):
+            found[matched[2].rstrip("/")] = matched[1].rstrip("/")
+        elif name == "--mount":
+            said = dict(one.partition("=")[::2] for one in (value or after).split(","))
+            outside = said.get("source") or said.get("src")
+            inside = said.get("target") or said.get("dst") or said.get("destination")
+            found |= {inside.rstrip("/"): outside.rstrip("/")} if inside and outside else {}
+    return found
+
+
+_MOUNT = re.compile(r"((?:[A-Za-z]:)?[^:]+):(/[^:]*)(?::[a-zA-Z,]+)?")
 
 
 _ON_CPU = re.compile(

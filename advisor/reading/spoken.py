@@ -41,7 +41,7 @@ _SIZES = re.compile(
 _MEGABYTES = re.compile(r"(?<![a-z0-9.])(\d{4,6})[ -]?(?:mib|mio|mb|mo)(?![a-z0-9])")
 _APART = (
     (re.compile(r"\bnotebook\b"), "laptop"),
-    (re.compile(r"\(m\w*?\d+,\d+\)|\b\d+[ -]?cores?(?: cpu\b|\b(?=.*gpu[ -]?core))"), " "),
+    (re.compile(r"\(m\w*\d+,\d+\)|\bsm_?\d+\b|\b\d+.cores?( cpu\b|\b(?=.*gpu.core))"), " "),
     (re.compile(r"\b(\d+)[ -]?gpu[ -]?cores?\b"), r"\1core"),
     (re.compile(r"\b(lpddr\dx?|ddr\d)[ -]\d{4,5}(?: ?m(?:t/?s|hz))?\b"), r"\1"),
     (re.compile(r"\b\d\d(?:\.\d)?[ -]?(?:inch(?:es)?\b|\"|\u2033)"), " "),
@@ -238,7 +238,8 @@ class _Asked(Struct, frozen=True):
                 replace(gpu, vram_bytes=size) for size in gpu.vram_sizes if size != gpu.vram_bytes
             )
         count = self.machine.count if self.machine else None
-        return Reading(gpu, count, others, f"{memory}{why if _several(gpu, others) else ''}{too}")
+        several = any(other.name != gpu.name for other in others)
+        return Reading(gpu, count, others, f"{memory}{why if several else ''}{too}")
 
     def _usual(self, tier: Sequence[_Candidate]) -> _Candidate | None:
         by_name = {one.gpu.name: one for one in tier}
@@ -262,10 +263,6 @@ class _Asked(Struct, frozen=True):
         others = _joined([f"{size / GIB:g}" for size in sizes if size != sizes[0]])
         too = f"; it is sold with {others} GB too" if others else ""
         return replace(gpu, vram_bytes=sizes[0]), f" with {sizes[0] / GIB:g} GB", too
-
-
-def _several(gpu: Gpu, others: Sequence[Gpu]) -> bool:
-    return any(other.name != gpu.name for other in others)
 
 
 def _model(gpu: Gpu) -> tuple[str, frozenset[str]]:

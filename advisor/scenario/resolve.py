@@ -168,6 +168,7 @@ def cards_asked(request: Request, knowledge: Knowledge) -> Cards:
     """
     text = request.gpu or ""
     cards = cards_here(knowledge) if asks_here(request) else find_cards(knowledge, text)
+    cards = _with_ram(cards, request, knowledge)
     if not cards.counted:
         count = request.gpus or cards.count
         check_beside([cards.gpu] * (2 if count > 1 else 1))
@@ -178,6 +179,17 @@ def cards_asked(request: Request, knowledge: Knowledge) -> Cards:
             hint=f"Leave gpus out{', or name the cards' if asks_here(request) else ''}.",
         )
     return cards
+
+
+def _with_ram(cards: Cards, request: Request, knowledge: Knowledge) -> Cards:
+    """Give a processor's graphics, which come with any memory, that of the computer."""
+    listed = knowledge.gpus.get(cards.gpu.name)
+    ram, stated = request.ram_gib, "gb" in (request.gpu or "").casefold()
+    any_memory = listed and listed.unified_memory and not (listed.vram_bytes or listed.vram_sizes)
+    if not (any_memory and ram) or stated or asks_here(request):
+        return cards
+    line = f"{cards.gpu.name} is taken with the {ram:g} GB of the computer."
+    return replace(cards, gpu=replace(cards.gpu, vram_bytes=int(ram * GIB)), read_as=(line,))
 
 
 def _find_model(request: Request, knowledge: Knowledge) -> ModelRead:

@@ -289,6 +289,7 @@ BESIDE = {
     "KoboldCpp 1.83": "llama.cpp",
     "lmdeploy turbomind": "vLLM",
     "transformers + bitsandbytes": "transformers",
+    "exllamav2-0.0.18+cu121": "ExLlamaV2",
     "oMLX": "MLX-LM",
     "Aphrodite Engine": "vLLM",
     "oobabooga": "text-generation-webui",

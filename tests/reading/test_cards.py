@@ -65,6 +65,10 @@ SPELLINGS = {
     "Ryzen 7 AI 350 (Radeon 860M)": "Radeon 860M",
     "Ryzen 7 8845HS 32GB": "Radeon 780M",
     "RTX 4090 24G\u2716\ufe0f1": "GeForce RTX 4090",
+    "RTX PRO 6000 Blackwell Workstation (sm_120, 96 GiB)": "RTX PRO 6000 Blackwell",
+    "AMD Instinct MI300X (gfx942:sramecc+:xnack-)": "Radeon Instinct MI300X",
+    "Thor T4000": "Jetson T4000",
+    "24GB VRAM": "GeForce RTX 3090",
     "l40s": "L40S",
     "a10g": "A10G",
     "t4": "Tesla T4",
@@ -173,6 +177,12 @@ def test_counts_are_read_in_any_form(text: str, count: int, name: str) -> None:
 @pytest.mark.parametrize("text", ["\u5f203090\u5e8a", "\u6628\u65e53090", "3090\u53f0\u5f0f"])
 def test_a_card_beside_a_word_of_another_script_is_no_card(text: str) -> None:
     assert named(text) == ""
+
+
+@pytest.mark.parametrize("text", ["cpu", "none (EPYC 9V45)", "no gpu", "CPU-only"])
+def test_no_card_is_told_to_be_none(text: str) -> None:
+    with pytest.raises(UserError, match="processor alone is not sized"):
+        read(text)
 
 
 def test_what_was_taken_for_what_was_typed_is_said() -> None:

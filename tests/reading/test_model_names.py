@@ -15,7 +15,7 @@ from advisor.knowledge import load_knowledge
 from advisor.knowledge.index import model_core, model_key
 from advisor.reading.format_patterns import FILE as TAGS
 from advisor.reading.format_patterns import tag_of
-from advisor.reading.known import ModelRead
+from advisor.reading.known import ModelRead, read_format
 from advisor.reading.model_names import read_model
 from advisor.reading.name_parts import SIZE, words
 from advisor.scenario.resolve import resolve
@@ -518,3 +518,25 @@ def test_a_fine_tune_has_the_size_of_its_base(text: str, base: float) -> None:
     found = read(text)
     assert found is not None
     assert found.model.parameters / 1e9 == pytest.approx(base, rel=0.001)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Q4_K_M (GGUF)", "Q4_K_M"),
+        ("i1-Q4_K_M", "Q4_K_M"),
+        ("Q5_K - Small", "Q5_K_S"),
+        ("W4A16 (compressed-tensors)", "GPTQ 4-bit"),
+        ("4bit MLX", "MLX 4-bit"),
+        ("GGUF", "Q4_K_M"),
+        ("2.51bit", "IQ2_M"),
+    ],
+)
+def test_a_format_may_stand_beside_words_that_say_nothing_of_it(text: str, name: str) -> None:
+    assert [one.name for one in read_format(KNOWN, text).formats] == [name]
+
+
+@pytest.mark.parametrize("text", ["Q4_K_M foo", "AWQ GPTQ", "9.5bit", "imatrix"])
+def test_a_format_beside_a_word_that_is_not_known_is_refused(text: str) -> None:
+    with pytest.raises(RequestError):
+        read_format(KNOWN, text)
