@@ -73,7 +73,9 @@ def house_of(folder: Path) -> House:
 
 
 def changed(text: str, rng: random.Random) -> str:
-    """Change one word or line of a file."""
+    """Change one word or line of a file; of one that an earlier change emptied, nothing."""
+    if not text.strip():
+        return text
     if rng.random() < 0.2:
         lines = text.splitlines(keepends=True)
         at = rng.randrange(len(lines))

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.advice import Advisor
+from advisor.advice.preparation import prepare
 from advisor.errors import UserError
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
+from advisor.remedies.option import Option
 from advisor.scenario import support
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
+from tests.remedies.promises import changes_that_differ
 
 
 def exl2(gpu: str, model: str) -> Request:
@@ -56,6 +60,24 @@ def test_no_second_card_is_proposed_for_exl2_in_tgi() -> None:
     several = [o.scenario for o in advice.options if o.scenario.gpus > 1]
     assert advice.break_even.fewest_gpus is None
     assert not [s for s in several if (s.framework.name, s.precision.family) == ("TGI", "exl2")]
+
+
+def test_on_two_cards_exl2_in_tgi_is_promised_on_one_or_left_out(known: Knowledge) -> None:
+    """From one card it is a what-if; from two it would have to say ``gpus: 1``."""
+
+    def offered(request: Request) -> list[Option]:
+        found = prepare(request, known).options
+        wanted = ("TGI", "exl2")
+        return [
+            o for o in found if (o.scenario.framework.name, o.scenario.precision.family) == wanted
+        ]
+
+    for gpu, model in (("RTX 4090", "Llama-3.1-8B"), ("RTX 2060 SUPER", "Mistral-7B-v0.3")):
+        one = Request(gpu=gpu, model=model, framework="TGI")
+        two = replace(one, gpus=2)
+        assert offered(one)
+        assert {option.scenario.gpus for option in offered(two)} <= {1}
+        assert changes_that_differ(one, known) == changes_that_differ(two, known) == []
 
 
 def test_the_makers_of_a_limit_are_said(known: Knowledge) -> None:
