@@ -83,8 +83,16 @@ Until 2026-11-26 "fits, sure" held in 96 % of 465 times and "does not fit, sure"
 of 569. Two causes are of formats, and the range holds them now: a file in AWQ or FP8 may bring a
 tied output matrix a second time (`head_again` in knowledge/formats.yaml), and a GPTQ file without
 groups is leaner (`lean_bits`). The third was a reading below the weights alone, which is no longer
-compared. What is wrong still comes from readings of a whole card that users typed in, and from no
-other kind of row.
+compared. Two more were ours in comparing: llama.cpp reads the tower for images where a command
+names it, and no row's does, so it is left out there as with `--text-only on`.
+
+What is wrong still comes from four readings of a whole card that users typed in, and from no other
+kind of row. M00418 says 7 GB where the same person's M00241 says 5.6 for the same model, format and
+context (we say 5.4). M00239 is a bare 24. M00610 is 1.4, where we say 1.41 at least. M00253 is the
+only run of Ollama, 26.1 of Qwen3.6-35B-A3B where we say 22 at most. Ollama quantises that family
+itself: its file of Qwen3.5-35B-A3B, the same shape, has 24 GB by
+[a list of its library](https://kgptalkie.com/tutorials/generative-ai/local-llms-2026-technical-reference-guide),
+others 21 to 22, so its own files are not known well enough.
 """
 SAID = {
     "sure": "fits, sure",

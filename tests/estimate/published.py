@@ -290,7 +290,17 @@ def request_of(row: Row) -> Request:
         kv_cache=None if row["kv_dtype"] == "bf16" else cache_type,
         flash_attention=False if notebooks else flash,
         logits_rows=512 if notebooks else None,
+        text_only=True if _without_tower(row) else None,
     )
+
+
+def _without_tower(row: Row) -> bool:
+    """Whether images were left out: llama.cpp reads a tower where a command says ``--mmproj``.
+
+    It also comes with ``-hf``; ``llama-bench`` knows neither.
+    """
+    said = row["note"].replace("=", " ").split()
+    return row["framework"] == "llama.cpp" and not {"--mmproj", "-mm", "-hf", "-hfr"} & {*said}
 
 
 def _sized(row: Row) -> tuple[Scenario, Memory]:
