@@ -25,8 +25,11 @@ _COUNTED = re.compile(r"(\d{1,4})\s*[xX\u00d7]\s+(?!\d{1,2}$)(\S.*)")
 _EACH_AGAIN = re.compile(
     r"\(?\b(\d{1,2})\s*[xX\u00d7*]\s*(\d{1,3}\s*gi?b\b[^)]*)\)?", re.IGNORECASE
 )
+_ROUND = re.compile(r"(?<=\d)\.0+(?=\s*gi?b)", re.IGNORECASE)
 _IDEOGRAPH = re.compile(r"[\u3400-\u9fff]")
-_CLUSTERS = re.compile(r"\(\d+P\s*\+\s*\d+E\)|(?::(?:sramecc|xnack)[+-])+", re.IGNORECASE)
+_CLUSTERS = re.compile(
+    r"(?:\d+[ -]cores?\s*)?\(\d+P\s*\+\s*\d+E\)|(?::(?:sramecc|xnack)[+-])+", re.IGNORECASE
+)
 """Cores of a processor of two kinds, as Apple's are listed; features behind a chip of AMD's."""
 
 
@@ -70,7 +73,7 @@ def find_cards(knowledge: Knowledge, text: str) -> Cards:
     Raises:
         UserError: A card is unknown or ambiguous, or these do not work together.
     """
-    pieces = _JOINED.split(_CLUSTERS.sub("", text.strip()))
+    pieces = _JOINED.split(_ROUND.sub("", _CLUSTERS.sub("", text.strip())))
     if not all(map(_names_something, pieces)):
         message = f"'{text}' lacks a card beside the plus" if text.strip() else "no GPU is named"
         raise RequestError(message, hint="Write for example 'RTX 4090' or 'RTX 4090 + RTX 3090'.")

@@ -230,6 +230,8 @@ def _without(text: str, found: re.Match[str]) -> str:
 
 
 FILE: Final = "ollama_tags.tsv"
+_RELEASE: Final = re.compile(r"v\d+(?:\.\d+)*")
+"""Behind a size: ``7b-instruct-v1.1`` has the size of ``7b``."""
 _TUNED: Final = frozenset({"instruct", "chat", "it", "text", "base", "latest"})
 
 
@@ -285,8 +287,10 @@ def tag_named(parts: NameParts) -> Tag | None:
     if not parts.tag:
         return None
     left = re.findall(r"[a-z0-9.]+", said_in(parts.tag).rest)
-    size = "-".join(word for word in left if word not in _TUNED)
-    return _family(parts.name).get(size) if size else default_tag(parts)
+    told = [word for word in left if word not in _TUNED]
+    family, size = _family(parts.name), "-".join(told)
+    plain = "-".join(word for word in told if not _RELEASE.fullmatch(word))
+    return (family.get(size) or family.get(plain)) if size else default_tag(parts)
 
 
 def default_tag(parts: NameParts) -> Tag | None:

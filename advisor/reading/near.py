@@ -164,7 +164,7 @@ def _in_latin(text: str) -> Iterator[tuple[int, str]]:
     found = _COUNTED_SO.search(text)
     count = _NUMERALS.get(found[1] or found[2]) or int(found[1]) if found else 1
     name = f"{text[: found.start()]} {text[found.end() :]}" if found else text
-    name = _MEANS_CARD.sub(" ", name).strip()
+    name = _MEANS_CARD.sub(" ", name).strip(" x*\u00d7")
     if not _IDEOGRAPH.search(name):
         yield count, name
 

@@ -196,7 +196,7 @@ _VERSION: Final = re.compile(r"\b(\d{4}[a-z]?)(v\d)\b")
 _MODEL: Final = re.compile(r"[a-z]*\d{3,5}[a-z0-9+]*|\d{1,2}[fh]\d{1,2}|z\d")
 _SHORT: Final = {"tr": "threadripper", "tripper": "threadripper"}
 _COUNTED: Final = re.compile(
-    r"\s*(?:(?:2\s*[x\u00d7]|dual|two)\s+(.+?)|(.+?)\s*[x\u00d7]\s*2)\s*", re.IGNORECASE
+    r"\s*(?:(?:2\s*[x\u00d7*]|dual|two)\s+(.+?)|(.+?)\s*[x\u00d7*]\s*2)\s*", re.IGNORECASE
 )
 _MOST_LISTED: Final = 4
 

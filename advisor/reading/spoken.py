@@ -41,7 +41,8 @@ _SIZES = re.compile(
 _MEGABYTES = re.compile(r"(?<![a-z0-9.])(\d{4,6})[ -]?(?:mib|mio|mb|mo)(?![a-z0-9])")
 _APART = (
     (re.compile(r"\bnotebook\b"), "laptop"),
-    (re.compile(r"\(m\w*\d+,\d+\)|\bsm_?\d+\b|\b\d+.cores?( cpu\b|\b(?=.*gpu.core))"), " "),
+    (re.compile(r"\(?\bm\w*\d+,\d+\)?|\bsm_?\d+\b|(?<=\d)gpus?\b"), " "),
+    (re.compile(r"\b\d+.(?:cpu.)?cores?(?: cpu\b|\b(?=.*gpu.core))"), " "),
     (re.compile(r"\b(\d+)[ -]?gpu[ -]?cores?\b"), r"\1core"),
     (re.compile(r"\b(lpddr\dx?|ddr\d)[ -]\d{4,5}(?: ?m(?:t/?s|hz))?\b"), r"\1"),
     (re.compile(r"\b\d\d(?:\.\d)?[ -]?(?:inch(?:es)?\b|\"|\u2033)"), " "),

@@ -291,6 +291,7 @@ BESIDE = {
     "transformers + bitsandbytes": "transformers",
     "exllamav2-0.0.18+cu121": "ExLlamaV2",
     "oMLX": "MLX-LM",
+    "rapid-mlx 0.7.26": "MLX-LM",
     "Aphrodite Engine": "vLLM",
     "oobabooga": "text-generation-webui",
 }

@@ -477,6 +477,9 @@ def test_a_tag_holds_a_model_itself_not_what_is_built_on_it(
         ("Kimi-K2-Instruct 1T", "Kimi-K2-Instruct"),
         ("Qwen2.5-72-int4", "Qwen2.5-72B-Instruct"),
         ("llama-2-70", "Llama-2-70b-hf"),
+        ("GLM-4.7 Flash (30B.A3B)", "GLM-4.7-Flash"),
+        ("gemma:7b-instruct-v1.1-fp16", "gemma-7b-it"),
+        ("phi4-reasoning:14b-plus-q4_K_M", "Phi-4-reasoning-plus"),
     ],
 )
 def test_a_size_beside_a_name_or_without_its_unit_has_to_be_that_of_the_model(
