@@ -4,7 +4,8 @@
 
 Needs transformers, which the product does not: run it where that is installed. Only keys that may
 shape a model are kept; a wrapper's line says by ``sub_configs`` what its parts are by default, and
-``caches`` is false where the code of a class never speaks of a cache.
+``caches`` is false where the code of a class never speaks of a cache. ``benchmarks/meta_oracle.py
+factors`` then adds ``built``.
 """
 
 from __future__ import annotations

@@ -4,14 +4,16 @@
     python benchmarks/meta_oracle.py drop CONFIGS.json.gz > cases.jsonl   one key left out
     python benchmarks/meta_oracle.py count < cases.jsonl > counts.tsv     needs torch
     python benchmarks/meta_oracle.py compare cases.jsonl counts.tsv       needs advisor
+    python benchmarks/meta_oracle.py factors cases.jsonl counts.tsv knowledge/class_defaults.tsv
 
-The first three need transformers, the last needs only the product, so each can run where that is
+The first three need transformers, the others only the product, so each can run where that is
 installed. ``compare`` prints how many configs are exact, approximate (said so), refused and wrong,
 and ends with 1 where one is wrong.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import os
@@ -197,6 +199,45 @@ def compare(cases: Path, counts: Path) -> int:
     return 1 if how["wrong"] else 0
 
 
+def factors(cases: Path, counts: Path, defaults: Path) -> None:
+    """Print the class defaults with what a class builds of them over what is estimated of them."""
+    table = defaults.read_text(encoding="ascii").splitlines()
+    found = dict(_factors(cases, counts))
+    for line in table:
+        model_type, *rest = line.split("\t")
+        if not rest:
+            print(line)
+            continue
+        keys = {k: v for k, v in json.loads(rest[-1]).items() if k != "built"}
+        if model_type in found:
+            keys["built"] = found[model_type]
+        print(model_type, rest[0], json.dumps(keys, separators=(",", ":")), sep="\t")
+
+
+def _factors(cases: Path, counts: Path) -> Iterator[tuple[str, float]]:
+    from advisor.errors import UserError  # noqa: PLC0415
+    from advisor.models import any_config  # noqa: PLC0415
+
+    setattr(any_config, "built_factor", lambda _: 1.0)  # noqa: B010  not exported
+    true = dict(line.split("\t")[:2] for line in counts.read_text().splitlines())
+    for line in cases.read_text(encoding="utf-8").splitlines():
+        case = json.loads(line)
+        built = int(true.get(case["name"], -1))
+        if not case["name"].startswith("default ") or built < 0:
+            continue
+        with contextlib.suppress(UserError):
+            if not any_config.read_any(case["config"], "config.json").spread:
+                continue
+            shape = any_config._estimated(case["config"], "config.json")  # noqa: SLF001
+            counted = shape.counts
+            if counted:
+                exact = counted.total - counted.vision if shape.described else 0
+                factor = (built - exact) / max(counted.total - exact, 1)
+                # Further apart, the defaults of the class are those of no release.
+                if 0.1 < factor < 10 and abs(factor - 1) >= 0.0005:
+                    yield case["config"]["model_type"], float(f"{factor:.4g}")
+
+
 def main() -> int:
     """Do what the first argument says."""
     warnings.filterwarnings("ignore")
@@ -207,6 +248,8 @@ def main() -> int:
         _lines(dropped(Path(rest[0])))
     elif task == "count":
         count()
+    elif task == "factors" and len(rest) == 3:
+        factors(*map(Path, rest))
     elif task == "compare" and len(rest) == 2:
         return compare(Path(rest[0]), Path(rest[1]))
     else:

@@ -20,7 +20,13 @@ from advisor.models.architecture import (
     projections,
 )
 from advisor.models.architectures import FAMILIES, WRAPPERS, family_of
-from advisor.models.class_defaults import class_defaults, doubts_of, keeps_nothing, part_defaults
+from advisor.models.class_defaults import (
+    built_factor,
+    class_defaults,
+    doubts_of,
+    keeps_nothing,
+    part_defaults,
+)
 from advisor.models.config import count, describe, read_config, read_text
 from advisor.models.config_keys import Keys, read_json_object
 from advisor.models.layer_patterns import experts_after, sparse_steps, stated_window
@@ -49,7 +55,7 @@ from advisor.models.recurrent import (
     short_conv,
     short_conv_terms,
 )
-from advisor.models.shape import UNKNOWN, Counts, Mla, Moe, Recurrent, Shape
+from advisor.models.shape import UNKNOWN, Mla, Moe, Recurrent, Shape
 from advisor.suggest import did_you_mean
 
 Role = Literal["decoder", "encoder", "encoder-decoder"]
@@ -319,8 +325,9 @@ def _estimated(config: Mapping[str, object], shown: str) -> Shape:
     known = _known_text(text, text_type, shown) if nested else None
     said = _said(model_type, text_type if known else "")
     shape = known or _described(text, text_type)
-    beside = parts_estimated(outer, text)
-    counts = _with(shape.counts, beside)
+    factor = built_factor(model_type)
+    beside = round(factor * parts_estimated(outer, text))
+    counts = shape.counts and shape.counts.scaled(1 if known else factor).plus(beside)
     little = known and counts and 0 < beside < _LITTLE * counts.total
     return replace(
         shape,
@@ -378,13 +385,6 @@ def _said(model_type: str, text_type: str) -> str:
         f"Approximate: architecture '{model_type}' not described: weights and cache estimated from "
         f"its config. {near}".strip()
     )
-
-
-def _with(counts: Counts | None, beside: int) -> Counts | None:
-    if counts is None:
-        return None
-    total, active = counts.total + beside, counts.active + beside
-    return replace(counts, total=total, active=active, vision=counts.vision + beside)
 
 
 def _section(config: Mapping[str, object], name: str) -> Mapping[str, object] | None:

@@ -15,6 +15,7 @@ from advisor.models.shape import Shape
 from advisor.models.vision_towers import Wrapper
 
 _FILE: Final = "class_defaults.tsv"
+_BUILT: Final = "built"
 _PARTS: Final = "sub_configs"
 _SIZES: Final = re.compile(
     r"hidden|intermediate|vocab|heads?|layers|experts|head_dim|rank|window|width|_dim$|d_ff|pattern"
@@ -35,6 +36,12 @@ def class_defaults(model_type: str) -> Defaults:
     _, found, rest = _table().partition(f"\n{model_type}\t")
     line = rest.partition("\n")[0].partition("\t")[2] if found else "{}"
     return cast("dict[str, object]", json.loads(line))
+
+
+def built_factor(model_type: str) -> float:
+    """Give how many times what is estimated of its defaults a class builds; 1 where unknown."""
+    found = class_defaults(model_type).get(_BUILT)
+    return found if isinstance(found, float) else 1.0
 
 
 def part_defaults(model_type: str, part: str) -> Defaults:
@@ -116,7 +123,7 @@ _HARMLESS: Final = re.compile(
     r"|alibi|use_pos|_pos$|hidden_act|model_type|unsloth|trl|vllm|sep_|pooling|causal|eos"
     r"|bos|pad|image_seq|downsample|select_layer|vision_feature|template|summary|classifier|problem"
     r"|num_attention_heads_per|^use_qk_norm$|^use_gemma_norm$|^full_attention_interval$|routing_bias|^top_[kp]$|expert_overlap"
-    r"|num_hash_layers|unified_vision_chunk|^index_topk$|multimodal_projector_bias|merged_hidden_size|query_pre_attn_scalar|mla_use_nope"
+    r"|num_hash_layers|^number_of_conv_states$|^chain_hidden|unified_vision_chunk|^index_topk$|multimodal_projector_bias|merged_hidden_size|query_pre_attn_scalar|mla_use_nope"
     r"|qk_head_dim|encoder_attention_heads|renormalize|bias_u|max_window|use_mamba_kernels|rescale|^add_out_norm$|^max_inference|^norm_reduction|lr_|weight_decay|norm_type|indexer_budget|indexer_compress_ratio$"
 )
 _DRAFTS: Final = re.compile(r"nextn|mtp")

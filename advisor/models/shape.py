@@ -80,6 +80,21 @@ class Counts(Struct, frozen=True):
     experts: tuple[int, ...]
     """Routed experts of every layer, 0 where dense."""
 
+    def plus(self, beside: int) -> Counts:
+        """Count parts beside the text model too."""
+        more = (self.total + beside, self.active + beside, self.vision + beside)
+        return Counts(*more, self.embedding, self.output, self.layers, self.experts)
+
+    def scaled(self, factor: float) -> Counts:
+        """Give so many times these."""
+        layers, experts = (
+            tuple(round(factor * n) for n in each) for each in (self.layers, self.experts)
+        )
+        total, active = round(factor * self.total), round(factor * self.active)
+        vision, tables = round(factor * self.vision), (self.embedding, self.output)
+        embedding, output = (round(factor * n) for n in tables)
+        return Counts(total, active, vision, embedding, output, layers, experts)
+
 
 def in_layers(total: int, layers: int) -> Counts:
     """Count a model that holds no embedding and no output of its own: a head that drafts."""

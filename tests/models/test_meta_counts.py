@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from advisor.models.any_config import read_any
 from advisor.models.class_defaults import class_defaults
 from advisor.models.config import read_config
 from advisor.models.shape import Shape
@@ -124,3 +125,23 @@ def test_full_layers_of_gemma_4_are_read_as_transformers_saves_them() -> None:
     differing = {"4": {"head_dim": 512}, "5": {"head_dim": 256}}
     said = read_or_refuse({**GEMMA4, "per_layer_config": differing}, "c")
     assert "per_layer_config differs from layer to layer" in str(said)
+
+
+ESTIMATED = TABLE.with_name("estimated_counts.jsonl.gz")
+
+
+def test_what_no_table_describes_is_estimated_within_its_range() -> None:
+    """Inkling's class makes a tower of 765 billion parameters, which no release has."""
+    outside, apart = [], {}
+    with gzip.open(ESTIMATED, "rt", encoding="utf-8") as lines:
+        every = [case for case in map(json.loads, lines) if "inkling" not in case["name"]]
+    for case in every:
+        shape = read_any(case["config"], "config.json")
+        assert shape.counts
+        off = abs(shape.counts.total / case["parameters"] - 1)
+        if off > shape.spread:
+            outside.append(case["name"])
+        if case["name"].startswith("default ") and off > 0.01:
+            apart[case["name"]] = off
+    assert len(outside) < 0.02 * len(every)
+    assert len(apart) < 0.1 * len(every)

@@ -11,7 +11,9 @@ from advisor.models.architecture import (
     Arch,
     Family,
     Gguf,
+    Term,
     four_hidden,
+    gated,
     projections,
     two_hidden,
 )
@@ -52,7 +54,7 @@ from advisor.models.parameter_terms import (
     when,
     wide_norms,
 )
-from advisor.models.shape import Blocks
+from advisor.models.shape import Blocks, Moe
 
 
 def _dbrx_kv(keys: Keys, heads: int) -> int:
@@ -64,10 +66,69 @@ def _dense_llama4(a: Arch) -> int:
     return 3 * a.hidden * a.keys.whole("intermediate_size_mlp")
 
 
-def _more_heads_where_sliding(a: Arch) -> tuple[int, ...]:
-    """Inkling: sliding layers have key-value heads of their own number."""
-    sliding = a.keys.whole("swa_num_key_value_heads")
-    return tuple(sliding if kind == "S" else a.kv_heads for kind in a.kinds)
+def _inkling(a: Arch, kind: str) -> tuple[int, int, int]:
+    """Query width, key width and reach of the relative positions; their own where it slides."""
+    own = "swa_" if kind == "S" else ""
+    width = a.keys.number(f"{own}head_dim", a.head_dim)
+    heads = a.keys.number(f"{own}num_attention_heads", a.heads)
+    reach = a.window if kind == "S" else a.keys.number("rel_extent", 1024)
+    return heads * width, a.keys.number(f"{own}num_key_value_heads", a.kv_heads) * width, reach or 0
+
+
+def _inkling_attention(kind: str) -> Term:
+    """Keys and values pass a short convolution, queries make relative positions."""
+
+    def count(a: Arch) -> int:
+        query, kv, reach = _inkling(a, kind)
+        width = a.keys.number("swa_head_dim" if kind == "S" else "head_dim", a.head_dim)
+        relative = a.keys.number("d_rel", 16)
+        places = a.hidden * query // width * relative + relative * reach
+        convolved = 2 * _kernel(a) * (kv + a.hidden)
+        return 2 * a.hidden * (query + kv) + places + convolved + 2 * width
+
+    return count
+
+
+def _kernel(a: Arch) -> int:
+    return a.keys.maybe("conv_kernel_size", "sconv_kernel_size", least=1) or 4
+
+
+def _inkling_layers(a: Arch) -> str:
+    words, listed = a.keys.items("layer_types"), a.keys.wholes("local_layer_ids")
+    if words is not None and len(words) == a.layers:
+        return "".join("S" if f"{word}".endswith("sliding") else "F" for word in words)
+    slides = (i in listed if listed is not None else (i + 1) % 6 for i in range(a.layers))
+    return "".join("S" if one else "F" for one in slides)
+
+
+def _inkling_blocks(a: Arch) -> str:
+    """The release begins with two dense blocks, of which its class knows nothing."""
+    keys = a.keys if a.keys.of_class else a.keys.with_defaults({"dense_mlp_idx": 2})
+    return experts_after("dense_mlp_idx")(replace(a, keys=keys))
+
+
+def _inkling_moe(a: Arch) -> Moe | None:
+    """Files that state the width of dense blocks apart mean the experts' by the other key."""
+    found = experts(shared="count")(a)
+    if found is None or a.keys.stated("dense_intermediate_size") is None:
+        return found
+    width = a.keys.whole("intermediate_size")
+    return replace(found, width=width, shared_width=found.shared_width // found.width * width)
+
+
+def _inkling_cells(a: Arch) -> tuple[tuple[int, int], ...]:
+    """Keys and values; the ends of four convolutions, some kB a layer, are left out."""
+    full, sliding = (2 * _inkling(a, kind)[1] for kind in "FS")
+    return tuple((0, sliding) if kind == "S" else (full, 0) for kind in a.kinds)
+
+
+def _scored_too(a: Arch) -> int:
+    """The router scores shared experts as well, and has a scale."""
+    return a.hidden * a.keys.number("n_shared_experts", 2) + 1
+
+
+def _normed_vocabulary(a: Arch) -> int:
+    return (a.vocab + 1) * a.hidden
 
 
 ROUTED = Family(
@@ -272,15 +333,20 @@ MIXTURES: Final[Mapping[str, Family]] = {
     ),
     "inkling": replace(
         _SHARED,
-        attention=(projections, head_norms),
-        ffn_kinds=experts_after("dense_mlp_idx"),
-        kinds=full_every("sliding_window_pattern"),
+        attention=(_inkling_attention("F"),),
+        mixers={"S": (_inkling_attention("S"),)},
+        dense=(gated, lambda _: 1),
+        experts=(router, shared, _scored_too),
+        moe=_inkling_moe,
+        ffn_kinds=_inkling_blocks,
+        kinds=_inkling_layers,
         window=stated_window,
-        kv_heads_by_layer=_more_heads_where_sliding,
+        cells=_inkling_cells,
+        embedding=_normed_vocabulary,
+        read_width=lambda keys, _: keys.whole("dense_intermediate_size", "intermediate_size"),
+        ties_always=None,
         defaults={
-            "sliding_window_pattern": 6,
             "sliding_window": 512,
-            "dense_mlp_idx": 2,
             "intermediate_size": 24576,
             "n_shared_experts": 2,
             "swa_num_key_value_heads": 16,
