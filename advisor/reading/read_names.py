@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from advisor.errors import RequestError
+from advisor.errors import RequestError, UserError
 from advisor.knowledge.index import model_key, model_words
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.memo import by_identity
@@ -22,6 +22,7 @@ from advisor.reading.name_match import (
     listed_whole,
     loosely,
     match,
+    names_family,
     of_its_own,
     releases,
 )
@@ -62,11 +63,10 @@ def _with_its_size(knowledge: Knowledge, text: str) -> ModelRead | None:
     The size has to be that of the model, or of what a token reads of it.
     """
     sizes = _SIZES_BESIDE.findall(text)
-    if not sizes or "/" in text:
+    if not sizes or "/" in text or not names_family(knowledge, text):
         return None
-    try:
-        read = _by_words(knowledge, _SIZES_BESIDE.sub("", text).strip(" -_"))
-    except RequestError:
+    read = _plainly(knowledge, _SIZES_BESIDE.sub("", text).strip(" -_"))
+    if read is None:
         return None
     model = read.model
     for active, number, unit in sizes:
@@ -77,6 +77,19 @@ def _with_its_size(knowledge: Knowledge, text: str) -> ModelRead | None:
     return read if read.said else replace(read, said=(f"{_quoted(text)} is read as {model.name}.",))
 
 
+def _plainly(knowledge: Knowledge, text: str) -> ModelRead | None:
+    """Read a name that is known just so, or by its words."""
+    if known := known_model(knowledge, text):
+        return ModelRead(known)
+    parts = parts_of(text)
+    said = _format_of(parts)
+    try:
+        found = match(knowledge, parts, said)
+    except UserError:
+        return None
+    return _read(knowledge, text, parts, said, found) if found else None
+
+
 def _with_a_unit(knowledge: Knowledge, text: str) -> ModelRead | None:
     """Read a size that lacks its unit: ``Qwen2.5-72-int4``."""
     bare = (
@@ -84,9 +97,8 @@ def _with_a_unit(knowledge: Knowledge, text: str) -> ModelRead | None:
     )
     if bare in {"", text}:
         return None
-    try:
-        read = _by_words(knowledge, bare)
-    except RequestError:
+    read = _plainly(knowledge, bare)
+    if read is None:
         return None
     said = float(_BARE_SIZE.search(text)[1]) * _UNITS["b"]  # type: ignore[index]  # it was replaced
     alike = abs(read.model.parameters / said - 1) <= 2 * _ROUNDED
