@@ -21,6 +21,7 @@ from advisor.knowledge.field_kinds import (
     nodes,
 )
 from advisor.suggest import did_you_mean
+from advisor.units import plain, typed
 from advisor.yamlfile import Node, read_yaml
 
 
@@ -95,9 +96,14 @@ def entry_of(node: Node, kind: str, problems: list[UserError]) -> Entry | None:
     first = next(iter(node.value))
     name = node.value.get(kind)
     if name is None or not is_text(name):
-        hint = did_you_mean(first, [kind])
-        message = f"a record must begin with '{kind}:' and a name, not '{first}:'."
+        hint = did_you_mean(first, [kind]) if first != kind else ""
+        instead = f"not '{first}:'." if first != kind else "and this one has none."
+        message = f"a record must begin with '{kind}:' and a name, {instead}"
         problems.append(KnowledgeError(message, source=node.source, hint=hint))
+        return None
+    if typed(name.text) != name.text or "\n" in name.text.strip():
+        message = f"the name '{plain(name.text)}' holds control or invisible characters."
+        problems.append(KnowledgeError(message, source=name.source, hint="Delete them."))
         return None
     return Entry(node, kind, name.text.strip(), problems)
 

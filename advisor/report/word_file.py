@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from advisor.errors import Source, TemplateError
@@ -86,6 +86,7 @@ def read_words(
         for n, name, text in lines
         if not name or not text
     ]
+    problems += list(_repeated(lines))
     if known is not None:
         problems += [bad for line in lines if line[1] and line[2] for bad in _against(known, line)]
     return {name: text for _, name, text in lines if name and text}, problems
@@ -96,6 +97,14 @@ def _lines(text: str) -> Iterator[Line]:
         if line.strip() and not line.startswith("#"):
             name, equals, said = line.partition(_EQUALS)
             yield (number, name.strip(), said.strip()) if equals else (number, "", "")
+
+
+def _repeated(lines: Sequence[Line]) -> Iterator[TemplateError]:
+    """Tell what a file says twice: of two texts nobody would see the first."""
+    first: dict[str, int] = {}
+    for number, name, text in lines:
+        if name and text and first.setdefault(name, number) != number:
+            yield _wrong(number, f"'{name}' stands in line {first[name]} too.", "Delete one.")
 
 
 def _wrong(line: int, message: str, hint: str = "", lint: str = "template-syntax") -> TemplateError:

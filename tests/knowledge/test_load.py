@@ -164,6 +164,21 @@ def test_sound_files_have_no_problem() -> None:
             "gpus/a.yaml:15:23: .*unknown field 'bandwith'. Did you mean 'bandwidth'",
         ),
         ("- gpu:", "- card:", "gpus/a.yaml:1:3: a record must begin with 'gpu:'"),
+        (
+            "- gpu: GeForce RTX 9999",
+            '- gpu: " "',
+            "gpus/a.yaml:1:3: .* and a name, and this one has none",
+        ),
+        (
+            "- gpu: GeForce RTX 9999",
+            '- gpu: "Te\\e[31mst"',
+            "gpus/a.yaml:1:8: the name .* holds control",
+        ),
+        (
+            "- gpu: GeForce RTX 9999",
+            '- gpu: "Te\\u202est"',
+            "gpus/a.yaml:1:8: the name .* holds control",
+        ),
         ("  vendor", "\tvendor", "gpus/a.yaml:2:1: a tab"),
     ],
 )

@@ -119,6 +119,14 @@ def test_a_wrong_line_is_named_with_its_place(tmp_path: Path, line: str, message
         document(does_not_fit(), templates=tmp_path)
 
 
+def test_a_name_that_stands_twice_is_told(tmp_path: Path) -> None:
+    lines = "bound.bandwidth = x\nbound.compute = y\nbound.bandwidth = z\n"
+    (tmp_path / FILE).write_text(lines, encoding="utf-8")
+    (problem,) = template_problems(tmp_path)
+    assert "'bound.bandwidth' stands in line 1 too" in str(problem)
+    assert f"templates/{FILE}:3" in str(problem)
+
+
 def test_every_word_is_used_and_every_word_asked_for_is_there() -> None:
     names, problems = read_words(BUILT_IN)
     assert problems == []
