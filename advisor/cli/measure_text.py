@@ -273,7 +273,7 @@ def listed(folder: Stack, *, as_json: bool) -> str:
 
 
 def _file(folder: Stack) -> Path:
-    for missing in (path for path in stack(folder) if not path.is_dir()):
+    for missing in (path for path in stack(folder) if not path.exists()):
         raise RequestError(f"there is no folder '{missing}'", hint="Name your folder of knowledge.")
     return file_of(folder)
 

@@ -113,6 +113,7 @@ def test_a_table_of_prices_lies_over_the_knowledge(
     told = " ".join(done(run(capsys, *asked)).out.split())
     assert "It costs $700 by your prices." in told
     assert "$700 at launch" not in told
+    assert "no measurements" in done(run(capsys, "measure", "list")).out
     monkeypatch.setenv("ADVISOR_PRICES", "")
     assert "by your prices" not in done(run(capsys, *asked)).out
 
