@@ -110,7 +110,7 @@ def framework_called(knowledge: Knowledge, text: str) -> Framework | None:
     return next(iter(_named(knowledge.frameworks, text)), None)
 
 
-_RELEASE = re.compile(r"v?\d+(?:\.\w+)*|b\d{3,}|cu\d{2,3}|(?=\D*\d)[0-9a-f]{7,40}")
+_RELEASE = re.compile(r"v?\d+(?:\.\w+)*(?:-[a-z]+)?|b\d{3,}|cu\d{2,3}|g?(?=\D*\d)[0-9a-f]{7,40}")
 _BESIDE_RUNTIME = frozenset(
     """and build container current docker dev engine github image latest main master native nightly
     on python release server stable the using version via windows with wsl wsl2""".split()  # noqa: SIM905  a table of words

@@ -126,7 +126,7 @@ _AFTER = re.compile(rf"(\S.*?)[\s,]*\(?\s*(?:{_SIGN}\s*(\d{{1,3}})|(\d{{1,3}})\s
 _INSIDE = re.compile(rf"(\S.*?\s)\(?(\d{{1,2}})\s*{_SIGN}\s*(\S.*)")
 _WORD = re.compile(rf"(?:a\s+)?({'|'.join(_WORDS)})[\s-]{_OF}\s*(\S.*)", re.IGNORECASE)
 _WORD_AFTER = re.compile(r"(\S.*?)[\s,]+\(?(dual|twin|pair|double|triple|quad)\)?", re.IGNORECASE)
-_BETWEEN = re.compile(r"\s*[,;&/]\s*|\s+(?:and|plus|und|et|y|with)\s+", re.IGNORECASE)
+_BETWEEN = re.compile(r"\s*(?:[,;&]|(?<!\bw)/)\s*|\s+(?:and|plus|und|et|y|with)\s+", re.IGNORECASE)
 
 
 def counts_in(text: str) -> Iterator[tuple[int, str]]:

@@ -73,6 +73,7 @@ SPELLINGS = {
     "Apple M3 Ultra, 256 GB RAM, 28 CPU cores, 60 GPU cores": "Apple M3 Ultra (60-core GPU)",
     "M4 Pro 48.0 GB": "Apple M4 Pro",
     "24GB VRAM": "GeForce RTX 3090",
+    "Radeon 7600XT w/ 16GB": "Radeon RX 7600 XT",
     "l40s": "L40S",
     "a10g": "A10G",
     "t4": "Tesla T4",
