@@ -69,7 +69,8 @@ class ModelDoc(Struct, frozen=True):
     parameters: int
     """All weights. [parameters]"""
     active_parameters: int
-    """Those that one token passes through. [parameters]"""
+    """Those that one token reads: of a mixture without idle experts, input embedding and the part
+    that reads pictures. [parameters]"""
     vision_parameters: int
     """Those of the part that reads images or sound. [parameters]"""
     label_parameters_b: float | None

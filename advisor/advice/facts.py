@@ -147,7 +147,7 @@ def _model(model: Model, scenario: Scenario) -> Pairs:
     yield "model.architecture", model.shape.outer_type or model.shape.model_type
     yield "model.parameters", model.parameters
     if not model.shape.reads_unknown:
-        yield "model.active_parameters", model.active_parameters
+        yield "model.active_parameters", model.read_parameters
     yield "model.label_parameters", (model.label_parameters_b or 0) * 1e9 or None
     yield "model.encoder", model.shape.role == "encoder"
     yield "model.layers", model.shape.layers

@@ -205,6 +205,7 @@ def _model(model: Model) -> ModelDoc:
         model,
         name=plain(model.name),
         family=plain(model.family),
+        active_parameters=model.read_parameters,
         layers=model.shape.layers,
         experts=moe.experts if moe else None,
         experts_used=moe.used if moe else None,

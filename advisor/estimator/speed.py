@@ -323,12 +323,12 @@ def _prompt(
     if reached is None or copy is None:
         return None, None, tokens
     low, high = _prefill_range(scenario, speeds, reached)
-    seconds, whole = (
-        prompt_s(scenario, speeds.tables, reached, length, copy) for length in (usual, tokens)
+    (seconds, least), (whole, all_least) = (
+        prompt_s(scenario, speeds.tables, reached, reads, n, copy=copy) for n in (usual, tokens)
     )
     return (
-        _figure(usual / seconds, (low, high), "extrapolated"),
-        _figure(whole + step_s, (1 / high, 1 / low), "extrapolated"),
+        _figure(usual / seconds, (low, min(high, seconds / least)), "extrapolated"),
+        _figure(whole + step_s, (max(1 / high, all_least / whole), 1 / low), "extrapolated"),
         tokens,
     )
 

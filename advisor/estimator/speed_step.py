@@ -203,13 +203,29 @@ def micro_batch_copy_s(
 
 
 def prompt_s(
-    scenario: Scenario, tables: Tables, reached: Reached, tokens: int, copy: float = 0.0
-) -> float:
+    scenario: Scenario, tables: Tables, reached: Reached, reads: Reads, tokens: int, *, copy: float
+) -> tuple[float, float]:
     """Time reading a prompt of so many tokens into an empty cache, on all cards.
 
     ``copy`` is what each micro-batch has to wait for from system RAM, seconds.
+
+    Returns:
+        What it takes, and the least: each micro-batch reads what it touches of the weights once.
     """
-    return _computed_s(scenario, tables, reached, tokens) + copy * ceil(tokens / scenario.ubatch)
+    batches = ceil(tokens / scenario.ubatch)
+    least = _read_s(scenario, reads, tokens)
+    return max(_computed_s(scenario, tables, reached, tokens), least) + copy * batches, least
+
+
+def _read_s(scenario: Scenario, reads: Reads, tokens: int) -> float:
+    """Time reading the weights on the cards at full bandwidth, once for every micro-batch."""
+    bandwidth = scenario.gpu.bandwidth_bytes_s if scenario.gpu else None
+    assert bandwidth is not None
+    small = runtime_of(scenario.framework).micro_batches
+    at_once = min(tokens, scenario.ubatch) if small else tokens
+    touched = reads.touched(at_once) * reads.gpu_expert_bytes
+    once = (reads.gpu_bytes + touched) / (bandwidth * scenario.gpus)
+    return once * ceil(tokens / at_once)
 
 
 def _computed_s(scenario: Scenario, tables: Tables, reached: Reached, tokens: int) -> float:

@@ -322,6 +322,18 @@ class Model(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     """What the files say about themselves, one sentence each."""
 
+    @property
+    def read_parameters(self) -> int:
+        """Those that a token reads: of a mixture neither idle experts nor what is only looked up.
+
+        An input embedding that is also the output is read; the part that reads pictures is not.
+        """
+        shape = self.shape
+        if not shape.moe or shape.reads_unknown:
+            return self.active_parameters
+        embedding = 0 if shape.tied else shape.vocab * shape.hidden
+        return max(self.active_parameters - self.vision_parameters - embedding, 0)
+
     def yarn_factor(self, context: int) -> int | None:
         """The least whole factor of YaRN that reaches a context past the trained length.
 

@@ -236,7 +236,7 @@ def _is_its_size(word: str, model: str, knowledge: Knowledge) -> bool:
         return False
     found = read_model(knowledge, model).model
     said = float(word[:-1]) * (1e9 if word[-1] in "bB" else 1e6)
-    counts = (found.parameters, found.active_parameters)
+    counts = (found.parameters, found.active_parameters, found.read_parameters)
     return any(abs(said - count) <= _ROUNDED * count for count in counts)
 
 

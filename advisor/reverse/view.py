@@ -153,7 +153,7 @@ def cards_named(scenario: Scenario) -> str:
 
 def _parameters(row: Row) -> str:
     model = row.answer.scenario.model
-    active = model.active_parameters
+    active = model.read_parameters
     used = f" ({_billions(active)})" if active < model.parameters else ""
     return f"{_billions(model.parameters)}{used}"
 

@@ -15,7 +15,7 @@ from advisor.estimator.weights import weights_of
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Gpu
 from advisor.models import model_from_record
-from advisor.scenario import Scenario
+from advisor.scenario import Request, Scenario, resolve
 from advisor.scenario.figures import Speed
 from tests.estimate.builders import scenario
 
@@ -83,3 +83,23 @@ def test_a_longer_cache_and_a_larger_format_are_never_faster() -> None:
             assert all(speed >= other for other in longer), where
             if precision == "Q4_K_M" and (model, "Q8_0", depth) in plain:
                 assert speed >= plain[model, "Q8_0", depth], where
+
+
+@pytest.mark.parametrize("framework", ["llama.cpp", "SGLang"])
+def test_no_prompt_is_read_before_the_experts_that_it_touches(framework: str) -> None:
+    """512 tokens pick all 256 experts of a layer between them: all weights are read once."""
+    given = Request(
+        gpu="RTX 6000 Ada", model="Qwen3.6-35B-A3B", precision="INT8", framework=framework
+    )
+    asked = resolve(given, KNOWLEDGE)
+    memory = estimate_memory(asked, KNOWLEDGE)
+    speed = estimate_speed(asked, memory, KNOWLEDGE)
+    assert asked.gpu
+    assert asked.gpu.bandwidth_bytes_s
+    assert speed
+    assert speed.first_token_s
+    assert speed.prefill_tok_s
+    lookups = asked.model.parameters - asked.model.vision_parameters - 2**29
+    least = lookups / asked.gpu.bandwidth_bytes_s
+    assert speed.first_token_s.low > least
+    assert speed.prefill_tok_s.high < 512 / least

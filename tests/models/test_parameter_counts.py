@@ -8,6 +8,7 @@ import pytest
 
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import ModelRecord
+from advisor.models import model_from_record
 from advisor.models.config import read_config
 from advisor.models.shape import Counts, Shape
 from tests.models.conftest import (
@@ -124,3 +125,29 @@ def test_active_parameters_of_known_mixtures_match() -> None:
     # Its stated active figure was taken without the image tower that its total includes.
     assert set(wrong) <= {"Llama-4-Maverick-17B-128E-Instruct"}
     assert len(known) >= 30
+
+
+@pytest.mark.parametrize(
+    ("name", "published"),
+    [
+        # OpenAI's model card of gpt-oss, arXiv:2508.10925, table 1: unembedding counted alone
+        ("gpt-oss-20b", 3.61e9),
+        ("gpt-oss-120b", 5.13e9),
+        # Google's model card of Gemma 4: 3.8 B active, its image encoder stated apart
+        ("gemma-4-26B-A4B-it", 3.8e9),
+        # Qwen's: "35B in total and 3B activated"
+        ("Qwen3.6-35B-A3B", 2.95e9),
+    ],
+)
+def test_a_token_reads_neither_the_input_embedding_nor_the_tower(
+    name: str, published: float
+) -> None:
+    knowledge = load_knowledge()
+    model = model_from_record(knowledge.models[name], knowledge)
+    assert model.read_parameters == pytest.approx(published, rel=0.01)
+
+
+def test_a_dense_model_is_told_whole() -> None:
+    knowledge = load_knowledge()
+    model = model_from_record(knowledge.models["gemma-4-31B-it"], knowledge)
+    assert model.read_parameters == model.parameters

@@ -189,7 +189,7 @@ def _estimated(name: object, request: Request, knowledge: Knowledge) -> LineDoc:
 
 
 def _parameters(model: Model) -> ParametersDoc:
-    active = None if model.shape.reads_unknown else model.active_parameters
+    active = None if model.shape.reads_unknown else model.read_parameters
     return ParametersDoc(model.parameters, active, model.vision_parameters)
 
 
