@@ -175,7 +175,8 @@ def _weights(base: Base) -> Pairs:
     yield "weights.exam_loss", exam_loss(scenario)
     published = () if scenario.model.native_inherited else scenario.model.native_formats
     yield "weights.published", published[0] if published else None
-    yield from download_facts(scenario.framework, scenario.precision, scenario.model)
+    head = scenario.mtp > 0
+    yield from download_facts(scenario.framework, scenario.precision, scenario.model, head=head)
     yield "weights.as_published", support.is_published(scenario.precision, scenario.model)
     native = support.is_native(scenario.precision, scenario.gpu) if scenario.gpu else None
     yield "weights.native", native

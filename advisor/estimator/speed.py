@@ -323,12 +323,12 @@ def _prompt(
     if reached is None or copy is None:
         return None, None, tokens
     low, high = _prefill_range(scenario, speeds, reached)
-    (seconds, least), (whole, all_least) = (
+    (seconds, gain), (whole, gain_of_all) = (
         prompt_s(scenario, speeds.tables, reached, reads, n, copy=copy) for n in (usual, tokens)
     )
     return (
-        _figure(usual / seconds, (low, min(high, seconds / least)), "extrapolated"),
-        _figure(whole + step_s, (max(1 / high, all_least / whole), 1 / low), "extrapolated"),
+        _figure(usual / seconds, (low, min(high, gain)), "extrapolated"),
+        _figure(whole + step_s, (1 / min(high, gain_of_all), 1 / low), "extrapolated"),
         tokens,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from math import ceil
+from math import ceil, inf
 
 from msgspec import Struct
 
@@ -210,11 +210,13 @@ def prompt_s(
     ``copy`` is what each micro-batch has to wait for from system RAM, seconds.
 
     Returns:
-        What it takes, and the least: each micro-batch reads what it touches of the weights once.
+        What it takes, and how many times faster no card can be: each micro-batch reads what it
+        touches of the weights once.
     """
     batches = ceil(tokens / scenario.ubatch)
     least = _read_s(scenario, reads, tokens)
-    return max(_computed_s(scenario, tables, reached, tokens), least) + copy * batches, least
+    seconds = max(_computed_s(scenario, tables, reached, tokens), least) + copy * batches
+    return seconds, seconds / least if least else inf
 
 
 def _read_s(scenario: Scenario, reads: Reads, tokens: int) -> float:

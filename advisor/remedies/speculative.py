@@ -18,8 +18,11 @@ from advisor.remedies.option import Base, Effort, Option, Remedy, make_option
 from advisor.runtimes import runtime_of
 from advisor.runtimes.commands import can_tell
 from advisor.scenario import Scenario, support
+from advisor.scenario.capability import holds_head
 from advisor.scenario.support import DRAFT_SHARE, same_vocabulary
 
+ASSISTANT: Final = "mtp"
+"""Among the companions of a model: a head of its publisher's that drafts for it alone."""
 _LIGHT_DRAFT = 1 / 25
 _ALIKE = 10**8
 """Parameters within which of two drafts the newer one is taken."""
@@ -30,7 +33,7 @@ def _drafts(base: Base, *_: object) -> Iterator[Option]:
     scenario = base.scenario
     if not (base.fits and scenario.framework.speculative and scenario.draft_model is None):
         return
-    if support.no_drafting(scenario):
+    if support.no_drafting(scenario) or ASSISTANT in scenario.model.companions:
         return
     gguf = runtime_of(scenario.framework).gguf_alone
     reads_text = scenario.model.modality == "text" or (gguf and scenario.model.modality == "vision")
@@ -51,9 +54,12 @@ def _head_drafts(base: Base, *_: object) -> Iterator[Option]:
         return
     if support.no_head(scenario.framework, scenario.model) or support.no_drafting(scenario):
         return
+    gguf = runtime_of(scenario.framework).gguf_alone
+    if gguf and not holds_head(scenario.model, scenario.precision):
+        return
     tokens = int(base.knowledge.policy["mtp_tokens"])
     other = replace(scenario, mtp=tokens)
-    effort: Effort = "download" if runtime_of(scenario.framework).gguf_alone else "setting"
+    effort: Effort = "download" if gguf else "setting"
     yield make_option(base, HEAD, {"mtp": tokens}, other, effort=effort)
 
 
@@ -127,7 +133,10 @@ def trained_head(scenario: Scenario) -> str | None:
     heads, framework = scenario.model.companions, scenario.framework
     if support.no_drafting(scenario, head=True):
         return None
-    own = heads.get("speculators") if runtime_of(framework).reads_speculators else None
+    runtime = runtime_of(framework)
+    if runtime.gguf_alone:
+        return heads.get(ASSISTANT)
+    own = heads.get("speculators") or heads.get(ASSISTANT) if runtime.reads_speculators else None
     return heads.get("eagle3") or own
 
 

@@ -77,6 +77,12 @@ class Started(Struct, frozen=True):
         return repository_of(self.scenario.model, self.scenario.precision)
 
     @property
+    def gguf_seen(self) -> str | None:
+        """The GGUF file that can be downloaded, with the layer that drafts where that is to."""
+        scenario = self.scenario
+        return seen_gguf(scenario.model, scenario.precision, head=scenario.mtp > 0)
+
+    @property
     def makes_format(self) -> bool:
         """Whether the program makes the format from the model's 16-bit checkpoint."""
         scenario = self.scenario
@@ -262,18 +268,16 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "model": _model,
     "folder": lambda s: folder_name(s.scenario.model, s.scenario.precision),
     "gguf": lambda s: gguf(s.scenario.model, s.scenario.precision),
-    "gguf_seen": lambda s: seen_gguf(s.scenario.model, s.scenario.precision),
-    "gguf_own": lambda s: own_gguf(s.scenario.model, s.scenario.precision),
-    "gguf_at": lambda s: (
-        (seen_gguf(s.scenario.model, s.scenario.precision) or "").replace(":", "@") or None
-    ),
+    "gguf_seen": lambda s: s.gguf_seen,
+    "gguf_own": lambda s: None if s.gguf_seen else gguf(s.scenario.model, s.scenario.precision),
+    "gguf_at": lambda s: (s.gguf_seen or "").replace(":", "@") or None,
     "model_key": lambda s: file_word(s.scenario.model.name).casefold(),
     "draft_key": lambda s: (
         file_word(s.scenario.draft_model.name).casefold() if s.scenario.draft_model else None
     ),
     "ollama_from": lambda s: ollama_from(s.scenario.model, s.scenario.precision),
     "slug": lambda s: folder_name(s.scenario.model, s.scenario.precision).casefold(),
-    "projector": lambda s: projector(s.scenario.model, s.scenario.precision),
+    "projector": lambda s: None if s.gguf_seen else projector(s.scenario.model),
     "context": lambda s: str(s.scenario.context_tokens),
     "context_all": lambda s: str(s.scenario.context_tokens * s.scenario.batch),
     "context_less_one": lambda s: str(s.scenario.context_tokens - 1),

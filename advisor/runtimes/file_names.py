@@ -49,8 +49,6 @@ def ollama_from(model: Model, precision: Format) -> str:
     return f"hf.co/{seen}" if seen else f"./{gguf(model, precision)}"
 
 
-def projector(model: Model, precision: Format) -> str | None:
-    """Name the file for images; None where the model reads none, or it comes with the download."""
-    if not model.vision_parameters or seen_gguf(model, precision):
-        return None
-    return f"mmproj-{file_word(model.name)}.gguf"
+def projector(model: Model) -> str | None:
+    """Name the file for images, which comes with a download; None where the model reads none."""
+    return f"mmproj-{file_word(model.name)}.gguf" if model.vision_parameters else None

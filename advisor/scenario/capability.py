@@ -170,37 +170,49 @@ def _gguf_repos(model: Model) -> Sequence[str]:
     return listed.gguf_repos if listed else ()
 
 
-def download_of(framework: Framework, precision: Format, model: Model) -> str | None:
+def download_of(
+    framework: Framework, precision: Format, model: Model, *, head: bool = False
+) -> str | None:
     """Name what holds the weights and can be downloaded, where one is known."""
     if precision.kind == "gguf":
-        return seen_gguf(model, precision)
+        return seen_gguf(model, precision, head=head)
     made = model.hf_id if makes(framework, precision, model) else None
     return repository_of(model, precision) or made
 
 
 def download_facts(
-    framework: Framework, precision: Format, model: Model
+    framework: Framework, precision: Format, model: Model, *, head: bool = False
 ) -> Iterator[tuple[str, str | bool | None]]:
     """Tell rules where the weights come from, and whether it was seen or is a publisher's habit."""
-    seen = precision.kind != "gguf" or (model.hf_id or "", precision.name) in _files().seen
-    yield "weights.download", download_of(framework, precision, model)
-    yield "weights.download_seen", seen
+    seen = (model.hf_id or "", precision.name) in _files().seen and not head
+    yield "weights.download", download_of(framework, precision, model, head=head)
+    yield "weights.download_seen", seen or precision.kind != "gguf"
     yield "weights.own_files", model.hf_id is None or model.stored is not None
 
 
-def seen_gguf(model: Model, precision: Format) -> str | None:
+def seen_gguf(model: Model, precision: Format, *, head: bool = False) -> str | None:
     """Name a GGUF file that can be downloaded, ``repository:FORMAT``.
 
-    Where it was seen, else of a repository of the public list whose publisher usually has it.
+    Where it was seen, else of a repository of the public list whose publisher usually has it; with
+    ``head`` of one that holds the layer which drafts (most are converted without it).
     """
     if model.hf_id is None or model.stored or precision.kind != "gguf":
         return None
-    return _files().seen.get((model.hf_id, precision.name)) or _usual_gguf(model, precision)
+    if head:
+        return _usual_gguf(model, precision, _files().heads.get(model.hf_id, ()))
+    seen = _files().seen.get((model.hf_id, precision.name))
+    return seen or _usual_gguf(model, precision, _gguf_repos(model))
 
 
-def _usual_gguf(model: Model, precision: Format) -> str | None:
+def holds_head(model: Model, precision: Format) -> bool:
+    """Whether a GGUF file with the layer that drafts can be had, or is the user's own to say."""
+    own = model.hf_id is None or model.stored is not None
+    return own or seen_gguf(model, precision, head=True) is not None
+
+
+def _usual_gguf(model: Model, precision: Format, repositories: Sequence[str]) -> str | None:
     size = model.parameters * (precision.bits_per_weight or 0.0) / 8e9
-    repositories = _gguf_repos(model) if size else ()
+    repositories = repositories if size else ()
     for publisher, formats, most in _files().usual if repositories else ():
         for repository in repositories:
             of_it = repository.partition("/")[0] == publisher
@@ -218,6 +230,12 @@ class _Files(Struct, frozen=True):
     """Model and format -> a repository that was seen to hold it."""
     models: Collection[str]
     """The models among these."""
+    heads: Mapping[str, Sequence[str]]
+    """Model -> a repository whose files hold the layer that drafts."""
+
+
+_HEADS: Final = "mtp"
+"""Before a line of such a repository."""
 
 
 @cache
@@ -225,12 +243,13 @@ def _files() -> _Files:
     text = (data_dir("knowledge") / GGUF_FILE).read_text("utf-8")
     lines = [line.split("\t") for line in text.splitlines() if line and line[0] != "#"]
     usual = [(line[1], line[2].split(), float(line[3])) for line in lines if line[0] == "*"]
+    heads = {model: (at,) for kind, model, at, *_ in lines if kind == _HEADS}
     seen: dict[tuple[str, str], str] = {}
-    for model, repository, formats, *_ in lines:
+    for model, repository, formats, *_ in (line for line in lines if line[0] != _HEADS):
         for name in formats.split():
             known, only, _ = name.partition("=")
             seen.setdefault((model, known), repository if only else f"{repository}:{name}")
-    return _Files(usual, seen, {model for model, _ in seen})
+    return _Files(usual, seen, {model for model, _ in seen}, heads)
 
 
 def cut_width(framework: Framework, precision: Format, model: Model, cards: int) -> int | None:

@@ -15,8 +15,10 @@ from advisor.estimator.weights import weights_of
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Gpu
 from advisor.models import model_from_record
-from advisor.scenario import Request, Scenario, resolve
+from advisor.scenario import Scenario
 from advisor.scenario.figures import Speed
+from advisor.scenario.resolve import resolve
+from advisor.scenario.settings import Request
 from tests.estimate.builders import scenario
 
 KNOWLEDGE = load_knowledge()
@@ -103,3 +105,11 @@ def test_no_prompt_is_read_before_the_experts_that_it_touches(framework: str) ->
     least = lookups / asked.gpu.bandwidth_bytes_s
     assert speed.first_token_s.low > least
     assert speed.prefill_tok_s.high < 512 / least
+
+
+def test_a_prompt_without_a_layer_on_the_card_has_a_time() -> None:
+    given = Request(gpu="RTX 4090", model="qwen3-8b", precision="Q4_K_M", gpu_layers=0, ram_gib=64)
+    asked = resolve(given, KNOWLEDGE)
+    speed = estimate_speed(asked, estimate_memory(asked, KNOWLEDGE), KNOWLEDGE)
+    assert speed
+    assert speed.first_token_s

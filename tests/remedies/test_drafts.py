@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.errors import RequestError
+from advisor.runtimes.commands import commands_for
 from tests.remedies.asking import advised, run_again
 from tests.remedies.asking import advisor as loaded
 from tests.remedies.promises import broken
@@ -105,7 +106,6 @@ def proposed(**given: object) -> dict[str, object]:
             {"gpu": "H100 SXM5 80 GB", "model": "llama-3.3-70b-instruct", "precision": "Q4_K_M"},
             "Llama-3.2-1B-Instruct",
         ),
-        ({"gpu": "RTX 5090", "model": "gemma-4-31b-it", "precision": "Q4_K_M"}, "gemma-4-E2B-it"),
         (
             {"gpu": "2x H100 PCIe", "model": "command-a-03-2025", "precision": "Q4_K_M"},
             "c4ai-command-r7b-12-2024",
@@ -152,3 +152,34 @@ def test_a_draft_adds_its_own_memory_and_no_second_reserve() -> None:
     added = drafted.required_bytes - plain.required_bytes
     least = own.weights_bytes + own.kv_cache_bytes
     assert least <= added <= least + 0.25 * (own.required_bytes - least)
+
+
+@pytest.mark.parametrize(
+    ("model", "repository"),
+    [
+        # unsloth.ai/docs/models/qwen3.6: its plain GGUF files are converted without the head
+        ("Qwen3.6-27B", "unsloth/Qwen3.6-27B-MTP-GGUF"),
+        ("Qwen3.6-35B-A3B", "unsloth/Qwen3.6-35B-A3B-MTP-GGUF"),
+        # joryirving/home-ops#9074: the header of the plain file has nextn_predict_layers 1
+        ("Qwen3.8-27B", "unsloth/Qwen3.8-27B-GGUF"),
+    ],
+)
+def test_a_head_drafts_from_a_file_that_holds_it(model: str, repository: str) -> None:
+    advice = advised(gpu="M2 Ultra:192GB", model=model, precision="Q4_K_M")
+    found = [o for o in advice.options if o.scenario.mtp]
+    assert found
+    told = commands_for(found[0].scenario)[0].text
+    assert f"-hf {repository}:Q4_K_M" in told
+    assert "--spec-type draft-mtp" in told
+
+
+@pytest.mark.parametrize("model", ["GLM-4.5-Air", "qwen3-next-80b-a3b"])
+def test_no_head_drafts_where_no_file_is_known_to_hold_it(model: str) -> None:
+    advice = advised(gpu="M2 Ultra:192GB", model=model, precision="Q4_K_M")
+    assert not [o for o in advice.options if o.scenario.mtp]
+
+
+def test_a_head_of_the_publishers_goes_before_a_small_relative() -> None:
+    advice = advised(gpu="DGX Spark", model="gemma-4-31B-it", precision="Q4_K_M")
+    assert not [o for o in advice.options if o.scenario.draft_model]
+    assert "trained-head-published" in {one.rule for one in advice.notes}
