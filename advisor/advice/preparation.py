@@ -273,7 +273,8 @@ def context_warnings(base: Base) -> Iterator[str]:
     elif framework.cpu_offload and framework.places_layers:
         yield f"{began}, for which {gib(missing)} is missing: layers then stay in system RAM."
     else:
-        yield f"{began} and does not start here: {gib(missing)} is missing."
+        on = " on the fullest card" if scenario.gpus > 1 else ""
+        yield f"{began} and should not start here: {gib(missing)} is missing{on}."
 
 
 def usual_context(scenario: Scenario) -> str:

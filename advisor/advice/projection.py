@@ -57,6 +57,7 @@ QUOTED_FACTS = (
     "headroom.class",
     "host.ram_needed",
     "model.attention",
+    "gpu.nvlink",
     "model.draft_head",
     "model.four_bit_files",
     "weights.download",

@@ -341,13 +341,17 @@ def _elsewhere(base: Base, other: Scenario) -> Option:
 
 
 def largest_format(base: Base, options: Sequence[Option]) -> tuple[Format, Memory] | None:
-    """Take the largest of the request's own format, if it fits, and those tried that fit."""
+    """Take the largest of the request's own format, if it fits, and those tried that fit.
+
+    Larger is one of more bits; a server must hold as many requests with it.
+    """
     fitting = [
         option
         for option in options
         if option.action == REMEDY.action
         and option.memory.deficit_bytes == 0
         and option.scenario.framework is base.scenario.framework
+        and _holds_as_many(base, option)
     ]
     own = _weights(base.memory) if base.card_fits else -1
     for option in sorted(fitting, key=lambda option: -_weights(option.memory)):
@@ -358,6 +362,19 @@ def largest_format(base: Base, options: Sequence[Option]) -> tuple[Format, Memor
         if replace(after, **same) == replace(base.scenario, precision=after.precision):
             return after.precision, option.memory
     return (base.scenario.precision, base.memory) if base.card_fits else None
+
+
+def _holds_as_many(base: Base, option: Option) -> bool:
+    """Whether it is of more bits, where a server does not hold fewer requests for them."""
+    held, before = (
+        one.held_sequences or base.scenario.batch for one in (option.memory, base.memory)
+    )
+    bits, of_own = (
+        option.scenario.precision.bits_per_weight,
+        base.scenario.precision.bits_per_weight,
+    )
+    more = not base.card_fits or bits is None or of_own is None or bits > of_own
+    return more and (not base.card_fits or held >= before)
 
 
 def _weights(memory: Memory) -> int:

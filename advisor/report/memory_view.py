@@ -81,6 +81,12 @@ def _cache_not_all(doc: Advice) -> bool:
     return bool(_at_once(doc)) and held > _at_once(doc)
 
 
+def _is_windowed(doc: Advice) -> bool:
+    """Whether one longer sequence holds more tokens than several of this length together."""
+    most = doc.memory.max_context_tokens or 0
+    return doc.scenario.batch == 1 and most > (doc.memory.cache_tokens or most)
+
+
 def _keeps_cache(doc: Advice) -> bool:
     return bool(doc.memory.kv_cache_bytes or doc.memory.host_kv_cache_bytes)
 
@@ -264,6 +270,7 @@ WRITERS: Mapping[str, Writer] = {
     "memory.cache_tokens": lambda d: f.count(d.memory.cache_tokens) if _at_once(d) else "",
     "memory.cache_sequences": lambda d: f.count(_at_once(d) or None),
     "memory.cache_serves_several": lambda d: flag(_at_once(d) > 1),
+    "memory.cache_windowed": lambda d: flag(_is_windowed(d)),
     "memory.cache_not_all": lambda d: flag(_cache_not_all(d)),
     "memory.held_sequences": lambda d: f.count(fewer_held(d.memory, d.scenario)),
     "memory.approximate_parts": lambda d: views.estimated_parts(d.memory.approximate),

@@ -7,7 +7,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING, ClassVar
 
 from advisor.knowledge.catalogue import MAKERS
-from advisor.remedies.kv_cache import EXPERTS, LAYERS
 from advisor.report import figures as f
 from advisor.report import memory_view as memory
 from advisor.report import views
@@ -19,14 +18,15 @@ from advisor.units import plain, shell_word
 
 if TYPE_CHECKING:
     from advisor.advice.configuration import EachCardDoc, GpuDoc, SpeedDoc
-    from advisor.advice.document import Advice
+    from advisor.advice.document import Advice, Recommendation
     from advisor.report.memory_view import Writer
     from advisor.scenario.figures import Figure
 
 _BEYOND_NOMINAL = 0.02
 WRITES = frozenset({"text", "vision"})
 """What models take in that answer in text."""
-_OFFLOADS = frozenset({LAYERS.action, EXPERTS.action})
+_ALWAYS_SHOWN = 4
+"""Remedies that a report has room for in any case (``prose``)."""
 LONG_CONTEXT_TOKENS = 8192
 """From here on sentences say for which part of a conversation a speed holds."""
 _OF_EQUAL_CARDS = frozenset({
@@ -126,11 +126,15 @@ def _cores(gpu: GpuDoc) -> str:
     return say(f"cores.{kind}", n=f.count(gpu.cores))
 
 
+_POWER = "its power"
+
+
 def _disputed(gpu: GpuDoc) -> str:
     """Name the figures on which sources differ, with their values."""
     return f.listed(
         [
-            f"{field.replace('_', ' ')} ({plain(' or '.join(values))})"
+            f"{_POWER if field == 'tdp' else field.replace('_', ' ')} "
+            f"({plain(' or '.join(values))})"
             for field, values in gpu.disputed.items()
         ]
     )
@@ -258,10 +262,14 @@ def _aggregate(doc: Advice) -> str:
     return f.speed_range(speed.aggregate_tok_s) if speed and several else ""
 
 
-def _offloaded(doc: Advice) -> int | None:
-    """What the best recommended offload puts into system RAM; None without one."""
-    items = doc.recommendations
-    return next((i.after.host_bytes for i in items if i.action in _OFFLOADS), None)
+def _offload(doc: Advice) -> Recommendation | None:
+    """The best of the remedies that every report shows which leaves a part in system RAM."""
+    shown = doc.recommendations[:_ALWAYS_SHOWN]
+    return next((i for i in shown if i.setup.gpu_layers is not None or i.setup.cpu_experts), None)
+
+
+def _of_offload(way: Callable[[Recommendation], str]) -> Writer:
+    return lambda doc: way(found) if (found := _offload(doc)) else ""
 
 
 def _ram_needed(doc: Advice) -> float | None:
@@ -304,6 +312,7 @@ WRITERS: Mapping[str, Writer] = {
     "gpu.card_shares": _card_shares,
     "gpu.word": _card_word,
     "gpu.tdp_all": _tdp_all,
+    "gpu.linked": lambda d: flag("gpu.nvlink" in d.facts),
     "model.label_parameters": _label,
     "model.active_parameters": _active,
     "model.generates": lambda d: flag(d.scenario.model.modality in WRITES),
@@ -339,7 +348,8 @@ WRITERS: Mapping[str, Writer] = {
     "host.ram_needed": lambda d: (
         f.amount(_ram_needed(d)) if places_layers(d) or _ram_alone(d) else ""
     ),
-    "host.ram_offload": lambda d: f.amount(_offloaded(d)),
+    "host.ram_offload": _of_offload(lambda i: f.amount(i.after.host_bytes)),
+    "host.ram_option": _of_offload(lambda i: str(i.rank)),
     "host.ram_short": lambda d: flag(_ram_alone(d) or (_ram_lacks(d) and places_layers(d))),
     "host.ram_alone": lambda d: flag(_ram_alone(d)),
 }

@@ -354,14 +354,19 @@ def _what_runs(
 ) -> str:
     """Say what to type instead: the nearest format of the framework, else of another.
 
-    Where none was asked for, another framework's usual one is near.
+    One that the cards have room for, or a framework that leaves a part in system RAM. Where none
+    was asked for, another framework's usual one is near.
     """
     if model.shape.model_type == UNKNOWN:
         return "Its config.json names it: give the path of that file, or --hub."
+    full = False
     for one in (*([framework] if framework else ()), *knowledge.frameworks.values()):
         offered = (knowledge.formats[name] for name in one.formats)
         shared = (f for f in offered if f.offered and _is_shared(one, f, model, cards))
+        splits = one.places_layers and gpu and not gpu.unified_memory
         running = [f for f in shared if runs(knowledge, one, f, gpu, model)]
+        full = full or bool(running)
+        running = [f for f in running if splits or support.has_room(f, gpu, model, cards)]
         if running:
             usual = one.usual_formats if asked in {USUAL, PUBLISHED} else ()
             ordered = sorted(running, key=partial(_distance, formats, one, model))
@@ -370,7 +375,7 @@ def _what_runs(
             if one is not framework:
                 told = f"--framework {shell_word(one.name)} {told}"
             return f"{one.name} runs {near.name}, the nearest: give {told}."
-    return "Nothing known here runs this model."
+    return f"Nothing known here runs this model{' on so little memory' if full else ''}."
 
 
 def _is_shared(framework: Framework, precision: Format, model: Model, cards: int) -> bool:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from msgspec.structs import replace
 
 from advisor.errors import RequestError
 from advisor.knowledge.catalogue import MAKERS
-from advisor.knowledge.programs import About
+from advisor.knowledge.programs import About, Capability
 from advisor.knowledge.types import Format, Framework, Gpu, KvType
 from advisor.models.shape import UNKNOWN, Shape
 from advisor.models.stored_tensors import Model
@@ -164,6 +164,8 @@ def obstacle(
     """Give the first thing that keeps this combination from running; None when it runs."""
     if not framework.sized:
         return Obstacle("framework", f"{framework.name} is known by name only")
+    if gpu and (found := _not_at_all(framework, gpu)):
+        return found
     if precision.name not in framework.formats:
         return Obstacle("format", f"{framework.name} does not run {precision.name}")
     if not supports_model(framework, model, precision):
@@ -191,17 +193,20 @@ def _table_obstacle(
     )  # fmt: skip
     for about, what, name in questions:
         row = asked(framework, about, name, gpu, model.shape)
-        if row is None or row.answer != "refused":
-            continue
-        text = f"{framework.name} does not run {what}".rstrip() + f"{on}: {row.why}"
-        if row.below_capability and row.from_capability is None:
-            return Obstacle("capability", text, row.below_capability)
-        return Obstacle("card" if row.from_capability else "architecture", text)
+        if row is not None and row.answer == "refused":
+            return _refused(row, f"{framework.name} does not run {what}".rstrip() + on)
     if gpu and not dtypes(framework, gpu, model.shape):
         reasons = (refusal(framework, "dtype", kind, gpu, model.shape) for kind in DTYPES)
         text = f"{framework.name} does not run {model.name}{on}: {'; '.join(reasons)}"
         return Obstacle("architecture", text)
     return None
+
+
+def _refused(row: Capability, what: str) -> Obstacle:
+    text = f"{what}: {row.why}"
+    if row.below_capability and row.from_capability is None:
+        return Obstacle("capability", text, row.below_capability)
+    return Obstacle("card" if row.from_capability else "architecture", text)
 
 
 def vendors_for(framework: Framework, precision: Format) -> Sequence[str]:
@@ -217,27 +222,47 @@ def why_not(framework: Framework, precision: Format, gpu: Gpu | None, model: Mod
     return found.text if found else ""
 
 
-def _card_obstacle(framework: Framework, precision: Format, gpu: Gpu) -> Obstacle | None:
+def _not_at_all(framework: Framework, gpu: Gpu) -> Obstacle | None:
+    """Give what keeps the framework from the card, whatever the format."""
     if gpu.vendor not in framework.vendors:
         return Obstacle("vendor", f"{framework.name} does not run on {gpu.vendor} cards")
     if gpu.architecture in framework.not_on:
         return Obstacle("card", f"{framework.name} does not run on {gpu.architecture}")
+    row = asked(framework, "card", "", gpu, None)
+    if row is not None and row.answer == "refused":
+        return _refused(row, f"{framework.name} does not run on {gpu.name}")
+    return _too_old(framework.name, framework.min_compute_capability, gpu)
+
+
+def _too_old(what: str, needed: float | None, gpu: Gpu) -> Obstacle | None:
+    if not needed or not gpu.compute_capability or gpu.compute_capability >= needed:
+        return None
+    has = f"{gpu.name} has {gpu.compute_capability:g}"
+    return Obstacle("capability", f"{what} needs compute capability {needed:g}, {has}", needed)
+
+
+def _card_obstacle(framework: Framework, precision: Format, gpu: Gpu) -> Obstacle | None:
     if precision.vendors is not None and gpu.vendor not in precision.vendors:
         return Obstacle("vendor", f"{precision.name} does not run on {gpu.vendor} cards")
     if gpu.vendor not in vendors_for(framework, precision):
         text = f"{framework.name} does not run {precision.name} on {gpu.vendor} cards"
         return Obstacle("vendor", text)
-    for what, needed in (
-        (framework.name, framework.min_compute_capability),
-        (precision.name, precision.min_compute_capability),
-    ):
-        if needed and gpu.compute_capability and gpu.compute_capability < needed:
-            text = (
-                f"{what} needs compute capability {needed:g}, "
-                f"{gpu.name} has {gpu.compute_capability:g}"
-            )
-            return Obstacle("capability", text, needed)
-    return None
+    return _too_old(precision.name, precision.min_compute_capability, gpu)
+
+
+_FOR_WEIGHTS: Final = 0.9
+"""Share of a card's memory that weights may take where something is to be computed beside them."""
+
+
+def has_room(precision: Format, gpu: Gpu | None, model: Model, cards: int) -> bool:
+    """Whether the cards may hold the weights; what is not GGUF keeps embedding and output whole."""
+    bits = precision.bits_per_weight or precision.class_bits
+    if gpu is None or not gpu.vram_bytes or not bits:
+        return True
+    wide = model.shape.vocab * model.shape.hidden * (1 if model.shape.tied else 2)
+    wide = min(wide, model.parameters) if precision.kind != "gguf" else 0
+    size = ((model.parameters - wide) * bits + wide * max(bits, 16)) / 8
+    return size <= _FOR_WEIGHTS * cards * gpu.vram_bytes
 
 
 def keeps_experts(precision: Format, model: Model) -> bool:

@@ -99,7 +99,7 @@ def test_every_printed_command_is_read_back_to_its_scenario() -> None:
 def _seen() -> list[tuple[str, str, str]]:
     lines = (data_dir("knowledge") / GGUF_FILE).read_text("utf-8").splitlines()
     rows = [line.split("\t") for line in lines if line and not line.startswith("#")]
-    seen = [row for row in rows if row[0] != "*"]
+    seen = [row for row in rows if row[0] not in {"*", "mtp"}]
     return [(model, at, name) for model, at, formats in seen for name in formats.split()]
 
 
@@ -119,6 +119,23 @@ def test_gguf_files_that_were_seen_are_named_and_read_back(
         back = resolve(request_from({"gpu": "8x H100", **read}), known())
         assert back.precision.name == name
         assert back.model.parameters == scenario.model.parameters
+
+
+def _heads() -> list[tuple[str, str]]:
+    lines = (data_dir("knowledge") / GGUF_FILE).read_text("utf-8").splitlines()
+    return [(row[1], row[2]) for row in (line.split("\t") for line in lines) if row[0] == "mtp"]
+
+
+@pytest.mark.parametrize(("model", "repository"), _heads())
+def test_files_that_hold_a_head_are_named_and_read_back(model: str, repository: str) -> None:
+    asked = Request(gpu="8x H100", model=model, precision="Q4_K_M", context=4_096, mtp=2)
+    scenario = resolve(asked, known())
+    told = command_for(scenario)
+    assert f"-hf {repository}:Q4_K_M " in told
+    read = asked_by(read_command(told), known()).settings
+    back = resolve(request_from({"gpu": "8x H100", **read}), known())
+    assert (back.precision.name, back.mtp) == ("Q4_K_M", 2)
+    assert back.model.parameters == scenario.model.parameters
 
 
 def test_a_file_that_was_not_seen_is_named_after_the_model() -> None:

@@ -70,7 +70,7 @@ def test_every_line_that_an_error_tells_to_type_is_accepted() -> None:
                 "precision": "FP8",
                 "framework": "vLLM",
             },
-            "needs compute capability",
+            "vLLM does not run on Tesla V100",
             {"framework": "llama.cpp", "precision": "Q8_0"},
         ),
         (
@@ -93,6 +93,31 @@ def test_every_line_that_an_error_tells_to_type_is_accepted() -> None:
             "vLLM does not run Q4_K_M",
             {"precision": "AWQ 4-bit"},
         ),
+        (  # in 4 bits with embedding and output in 16 it takes 8.6 GiB
+            {
+                "gpu": "RTX 4070 Laptop",
+                "model": "phi-4",
+                "precision": "Q4_K_M",
+                "framework": "vLLM",
+            },
+            "vLLM does not run Q4_K_M",
+            {"framework": "llama.cpp", "precision": "Q4_K_M"},
+        ),
+        (
+            {
+                "gpu": "RTX 3090",
+                "model": "qwen3-235b-a22b",
+                "precision": "Q4_K_M",
+                "framework": "ExLlamaV3",
+            },
+            "ExLlamaV3 does not run Q4_K_M",
+            {"framework": "llama.cpp", "precision": "Q4_K_M"},
+        ),
+        (  # its files could be read with a plugin; the card is what it does not run on
+            {"gpu": "P40", "model": "gemma-4-e4b-it", "precision": "Q4_K_M", "framework": "vLLM"},
+            "vLLM does not run on Tesla P40",
+            {"framework": "llama.cpp"},
+        ),
     ],
 )
 def test_the_reason_comes_first_and_then_the_nearest_that_runs(
@@ -101,3 +126,11 @@ def test_the_reason_comes_first_and_then_the_nearest_that_runs(
     with pytest.raises(RequestError, match=reason) as error:
         resolve(_request(asked), load_knowledge())
     assert told.items() <= _told(error.value).items()
+
+
+def test_no_format_is_named_that_the_memory_cannot_hold() -> None:
+    """80 billion parameters take 42 GB in four bits, and the machine has 16."""
+    asked = {"gpu": "M4:16GB", "model": "qwen3-next-80b-a3b", "precision": "Q8_0"}
+    with pytest.raises(RequestError, match="MLX-LM does not run Q8_0") as error:
+        resolve(_request({**asked, "framework": "MLX"}), load_knowledge())
+    assert error.value.hint == "Nothing known here runs this model on so little memory."

@@ -91,7 +91,7 @@ def test_changes_are_complete_without_a_precision() -> None:
 @pytest.mark.parametrize(
     ("gpu", "framework", "said"),
     [
-        ("RTX 4090", "vLLM", "vLLM 0.33.0 itself takes 131,072 and does not start here"),
+        ("RTX 4090", "vLLM", "vLLM 0.33.0 itself takes 131,072 and should not start here"),
         ("H100 SXM5 80 GB", "SGLang", "itself takes 131,072, which fits here too."),
         ("RTX 3060:12GB", "llama.cpp", "itself takes 131,072 and lowers them until they fit."),
         ("RTX 4090", "Ollama", "itself takes 32,768, which fits here too."),

@@ -1,0 +1,113 @@
+"""Sentences that two expert readers found false where they stood, by class."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from advisor.advice.document import Advice
+from advisor.report import render_text
+from advisor.report.assembly import document
+from advisor.scenario.settings import Request
+from tests.report.catalogue import advisor
+
+
+def told(**given: object) -> tuple[Advice, str]:
+    doc = document(advisor().advise(Request(**given)))  # type: ignore[arg-type]
+    return doc, " ".join(render_text(doc).split())
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"gpu": "3x P40", "model": "command-a-03-2025", "precision": "Q6_K", "ram_gib": 64},
+        {"gpu": "RTX 5060 Ti 16GB", "model": "qwen3.6-27b", "precision": "FP16", "ram_gib": 64},
+        {"gpu": "RTX 3060 12GB", "model": "gemma-4-31b-it", "precision": "Q4_K_M"},
+    ],
+)
+def test_the_system_ram_that_is_told_is_that_of_an_option_in_the_report(
+    given: dict[str, object],
+) -> None:
+    doc, text = told(**given)
+    found = re.search(r"[Oo]ption (\d), (\S+ GiB) of system|Option (\d) takes (\S+ GiB) of", text)
+    assert found
+    rank, size = found[1] or found[3], found[2] or found[4]
+    item = doc.recommendations[int(rank) - 1]
+    assert item.setup.gpu_layers is not None or item.setup.cpu_experts
+    assert f"{size} in system RAM" in text
+
+
+def test_no_speed_of_system_ram_is_told_where_nothing_lies_there() -> None:
+    _, text = told(
+        gpu="RTX 3090", model="llama-3.3-70b", precision="FP16", framework="vLLM", ram_gib=64
+    )
+    assert "read at 42" not in text
+
+
+def test_ollama_splits_by_itself() -> None:
+    _, text = told(
+        gpu="GTX 1080 Ti", model="qwen2.5-32b", precision="Q8_0", framework="Ollama", ram_gib=64
+    )
+    assert "Ollama" in text
+    assert not re.search(r"out[- ]of[- ]memory|stops\.|Loading (fails|stops)", text)
+    assert re.search("Ollama (loads it all the same|splits it by itself)", text)
+
+
+@pytest.mark.parametrize(
+    ("framework", "said"),
+    [("SGLang", "SGLang starts all the same"), ("vLLM", "vLLM stops at the start and names")],
+)
+def test_a_server_without_room_for_one_request_is_told_as_it_behaves(
+    framework: str, said: str
+) -> None:
+    _, text = told(
+        gpu="RTX 4090", model="llama-3.1-8b", precision="FP16", context=131072, framework=framework
+    )
+    assert "does not fit" in text
+    assert said in text
+    assert "out-of-memory" not in text
+
+
+def test_sixteen_bits_do_not_fit_where_fewer_requests_do() -> None:
+    """Of 8 requests the four cards hold all in 4 bits, and in 16 bits fewer."""
+    _, text = told(
+        gpu="4x RTX 3090", model="gemma-4-31b-it", precision="AWQ", context=32768, batch=8
+    )
+    assert "Even BF16" not in text
+
+
+def test_no_format_of_fewer_bits_is_told_as_the_larger() -> None:
+    doc, _ = told(
+        gpu="2x RTX 5060 Ti 16GB", model="gemma-4-26b-a4b", precision="NVFP4", framework="vLLM"
+    )
+    assert doc.break_even.largest_format == "NVFP4"
+
+
+def test_what_is_missing_of_several_cards_is_told_of_the_fullest() -> None:
+    doc, _ = told(gpu="4x RTX 3090", model="qwen3-30b-a3b-instruct-2507", framework="vLLM")
+    assert any(line.endswith("is missing on the fullest card.") for line in doc.warnings)
+
+
+@pytest.mark.parametrize(("card", "linked"), [("L40S", False), ("A100 SXM4 80 GB", True)])
+def test_nvlink_is_told_of_cards_that_have_it(card: str, linked: bool) -> None:
+    _, text = told(gpu=f"4x {card}", model="llama-3.3-70b", precision="FP16", framework="vLLM")
+    assert ("NVLink" in text) == linked
+
+
+def test_the_main_limit_is_not_told_as_the_only_one() -> None:
+    """Of 8.4 ms for a token the eight cards read for 3.2, and exchange and launch for the rest."""
+    doc, text = told(gpu="8x L4", model="qwen3.6-35b-a3b", framework="vLLM")
+    assert doc.speed
+    assert doc.speed.bound_by == "bandwidth"
+    assert re.search("limits it most|main limit|More than anything else", text)
+
+
+def test_more_tokens_in_one_sequence_than_the_room_counts_are_explained() -> None:
+    doc, text = told(
+        gpu="RTX 5090", model="gemma-4-26b-a4b", precision="FP8", framework="vLLM", context=32768
+    )
+    assert doc.memory.max_context_tokens
+    assert doc.memory.cache_tokens
+    assert doc.memory.max_context_tokens > doc.memory.cache_tokens
+    assert "at this length, more in a longer sequence" in text
