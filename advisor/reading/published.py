@@ -20,6 +20,7 @@ from advisor.reading.public_list import PublicModel, bare_key, beginning, exact
 GGUF_DEFAULT: Final = "Q4_K_M"
 """What llama.cpp takes of a GGUF repository where no file is named (its common/arg.cpp)."""
 FILE: Final = "published_formats.tsv"
+ELSEWHERE: Final = "packed_repos.tsv"
 _DRAFTS: Final = re.compile("dspark|eagle|dflash|mtp|medusa|draft|speculator", re.IGNORECASE)
 _UNNAMED: Final = re.compile(
     r"(?<![a-z])(gguf|mlx|onnx|ov|exl|exl[23]|hqq|aqlm|quip|bnb|quantized|quant|optiq|oq\d|torchao|fp[48]"
@@ -133,18 +134,24 @@ def packings_of(hf_id: str) -> Mapping[str, str]:
     own goes first, then the most downloaded. Without what is kept a plan takes 1.05 times as long.
     """
     publisher, _, name = hf_id.partition("/")
-    own = listed_as(hf_id)
+    own, found = listed_as(hf_id), _seen_elsewhere(hf_id)
     if own is None:
-        return {}
+        return found
     maker = publisher.partition("-")[0]
     listed = [one for stem in (name, f"{maker}-{name}") for one in beginning(stem)]
     same = [one for one in listed if _packs_it(one, own, maker)]
     same.sort(key=lambda one: (one.hf_id.partition("/")[0] != publisher, -(one.hf_downloads or 0)))
-    found: dict[str, str] = {}
     for one in same:
         if (held := published_format(one)) and not has_gguf(one) and not _is_anothers(one, held):
             found.setdefault(held, one.hf_id)
     return found
+
+
+def _seen_elsewhere(hf_id: str) -> dict[str, str]:
+    """Read what a source says beside the list of who publishes a model in which format."""
+    lines = (data_dir("knowledge") / ELSEWHERE).read_text("utf-8").splitlines()
+    rows = (line.split("\t") for line in lines if not line.startswith("#"))
+    return {row[1]: row[2] for row in rows if row[0] == hf_id}
 
 
 @cache

@@ -13,7 +13,7 @@ from advisor.knowledge.layers import Stack
 from advisor.report import figures as f
 from advisor.report.assembly import Views, barred
 from advisor.report.figures import known, say, spoken
-from advisor.report.remedy_view import OptionView, Remedy, RemedyFigures
+from advisor.report.remedy_view import OptionView, Remedy, RemedyFigures, sources
 from advisor.report.situation import LONG_CONTEXT_TOKENS
 from advisor.report.templates import Templates, templates_for
 from advisor.report.views import Told, said, whose
@@ -182,9 +182,11 @@ def _written(views: Views, length: Length, texts: Templates) -> Report:
     figures = _figures(doc, context, texts)
     run = "" if not doc.commands else doc.commands[0].text
     gaps = unsaid(doc.commands)
-    beside = " ".join(filter(None, (gaps, _whose_command(doc, doc.commands))))
+    beside = _sentences(gaps, _whose_command(doc, doc.commands))
     opening = [heading, doc.verdict.sentence, have, happens, first, gaps, *_remarks(doc)]
     opening += [_unsaid_besides(item.commands, gaps) for item in doc.recommendations[:1]]
+    made_of = sources(doc)
+    opening += made_of.values()
     opening += [word for figure in figures for word in figure]
     briefs = _briefs(views, texts) if length == "standard" else {}
     chosen = _chosen(doc, length, briefs, sum(map(words_in, opening)))
@@ -205,7 +207,7 @@ def _written(views: Views, length: Length, texts: Templates) -> Report:
                 length,
                 text=item.text if item.rank in chosen.told else "",
                 brief=briefs.get(item.rank, ""),
-                gaps=_unsaid_besides(item.commands, gaps),
+                gaps=_sentences(_unsaid_besides(item.commands, gaps), made_of.get(item.rank, "")),
                 yours=_whose_remedy(doc, item),
             )
             for item in chosen.items
@@ -303,7 +305,11 @@ def _first(views: Views, texts: Templates, length: Length) -> str:
 
 def _whose_remedy(doc: Advice, item: Recommendation) -> str:
     """Say whose the rule is, and whose the command."""
-    return " ".join(filter(None, (said(item.yours), _whose_command(doc, item.commands))))
+    return _sentences(said(item.yours), _whose_command(doc, item.commands))
+
+
+def _sentences(*texts: str) -> str:
+    return " ".join(filter(None, texts))
 
 
 def _whose_command(doc: Advice, commands: Sequence[Command]) -> str:

@@ -366,3 +366,17 @@ class Remedy(Struct, frozen=True):
     """Where the rule stands when it is the user's own; else empty."""
     figures: RemedyFigures
     """Its figures in words: ``28.1 -> 15.3 GiB`` and the speed, what it costs, what it asks for."""
+
+
+def sources(doc: Advice) -> Mapping[int, str]:
+    """Say at the first command of each kind where a file that nobody publishes comes from, by rank.
+
+    Of the setup itself a note says it.
+    """
+    found, said = dict[int, str](), {command.unpublished for command in doc.commands[:1]} | {""}
+    for item in doc.recommendations:
+        kind = item.commands[0].unpublished if item.commands else ""
+        if kind not in said:
+            said.add(kind)
+            found[item.rank] = say(f"unpublished.{kind}")
+    return found

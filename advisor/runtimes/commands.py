@@ -20,6 +20,7 @@ from advisor.runtimes.command_values import (
     needed_settings,
     shares_of,
 )
+from advisor.runtimes.file_names import folder_name, gguf
 from advisor.scenario import Key, Scenario, size_key
 from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import default_backend
@@ -50,6 +51,9 @@ class Command(Struct, frozen=True):
     """Lines for a POSIX shell."""
     gaps: tuple[Gap, ...]
     """Settings that it cannot be told."""
+    unpublished: str = ""
+    """What it names that nobody is known to publish: ``gguf``, ``gguf16``, ``mlx``, ``exllama``,
+    ``unpacked`` or ``packed``, by how it is made."""
 
 
 def commands_for(scenario: Scenario, memory: Memory | None = None) -> tuple[Command, ...]:
@@ -116,7 +120,28 @@ def _command(program: Program, started: Started) -> Command:
         version=program.version,
         text=text,
         gaps=tuple(_gaps(program, started.scenario, carried)),
+        unpublished=_unpublished(started, text),
     )
+
+
+def _unpublished(started: Started, text: str) -> str:
+    """Say of which kind the file or folder is that a command names in the place of a repository."""
+    scenario = started.scenario
+    model, precision = scenario.model, scenario.precision
+    if model.hf_id is None or model.stored:
+        return ""
+    whole = precision.family == "unquantized"
+    if precision.kind == "gguf" or gguf(model, precision) in text:
+        told = gguf(model, precision) in text
+        return ("gguf16" if whole else "gguf") if told else ""
+    if started.repository or folder_name(model, precision) not in text:
+        return ""
+    of_its_own = scenario.framework.memory_model in _OWN_MAKERS
+    return scenario.framework.memory_model if of_its_own else "unpacked" if whole else "packed"
+
+
+_OWN_MAKERS = frozenset({"mlx", "exllama"})
+"""Families of runtimes with a converter of their own."""
 
 
 def _line(pieces: Sequence[CommandPiece], started: Started, carried: set[str], python: bool) -> str:  # noqa: FBT001

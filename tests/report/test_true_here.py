@@ -89,10 +89,10 @@ def test_what_is_missing_of_several_cards_is_told_of_the_fullest() -> None:
     assert any(line.endswith("is missing on the fullest card.") for line in doc.warnings)
 
 
-@pytest.mark.parametrize(("card", "linked"), [("L40S", False), ("A100 SXM4 80 GB", True)])
-def test_nvlink_is_told_of_cards_that_have_it(card: str, linked: bool) -> None:
+@pytest.mark.parametrize(("card", "links"), [("L40S", 0), ("A100 SXM4 80 GB", 1)])
+def test_nvlink_is_told_of_cards_that_have_it(card: str, links: int) -> None:
     _, text = told(gpu=f"4x {card}", model="llama-3.3-70b", precision="FP16", framework="vLLM")
-    assert ("NVLink" in text) == linked
+    assert text.count("NVLink") == links
 
 
 def test_the_main_limit_is_not_told_as_the_only_one() -> None:
@@ -111,3 +111,48 @@ def test_more_tokens_in_one_sequence_than_the_room_counts_are_explained() -> Non
     assert doc.memory.cache_tokens
     assert doc.memory.max_context_tokens > doc.memory.cache_tokens
     assert "at this length, more in a longer sequence" in text
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"gpu": "RTX 4080", "model": "qwen3-32b", "framework": "vLLM"}, "bartowski's"),
+        ({"gpu": "RTX 3080", "model": "mistral-7b-instruct-v0.3", "precision": "FP16"}, "makes"),
+        ({"gpu": "RTX 4090", "model": "gemma-4-31b", "precision": "EXL3 4.0bpw"}, "turboderp"),
+    ],
+)
+def test_a_file_without_a_repository_is_told_where_it_comes_from(
+    given: dict[str, object], said: str
+) -> None:
+    doc, text = told(**{"precision": "AWQ", **given})
+    first = [doc.commands[:1], *(item.commands[:1] for item in doc.recommendations[:4])]
+    assert any(command.unpublished for commands in first for command in commands)
+    assert said in text
+
+
+@pytest.mark.parametrize(
+    ("model", "precision", "framework", "repository"),
+    [
+        (
+            "mistral-large-instruct-2411",
+            "AWQ",
+            "vLLM",
+            "TechxGenus/Mistral-Large-Instruct-2411-AWQ",
+        ),
+        ("devstral-small-2507", "AWQ", "vLLM", "btbtyler09/Devstral-Small-2507-AWQ"),
+    ],
+)
+def test_a_repository_that_was_seen_is_named(
+    model: str, precision: str, framework: str, repository: str
+) -> None:
+    doc, _ = told(gpu="8x H100", model=model, precision=precision, framework=framework)
+    assert f" {repository} " in f"{doc.commands[0].text} "
+    assert not doc.commands[0].unpublished
+
+
+def test_a_repository_named_like_the_folder_is_one() -> None:
+    """zai-org/GLM-4.5-Air-FP8 ends as the folder would be called."""
+    doc, text = told(gpu="4x H100", model="glm-4.5-air", precision="FP8", framework="SGLang")
+    assert "zai-org/GLM-4.5-Air-FP8" in doc.commands[0].text
+    assert not doc.commands[0].unpublished
+    assert "On no repository" not in text
