@@ -156,3 +156,17 @@ def test_a_repository_named_like_the_folder_is_one() -> None:
     assert "zai-org/GLM-4.5-Air-FP8" in doc.commands[0].text
     assert not doc.commands[0].unpublished
     assert "On no repository" not in text
+
+
+@pytest.mark.parametrize(
+    ("card", "said"),
+    [
+        ("8x V100 SXM2 32GB", "Today's vLLM and TensorRT-LLM do not run on Volta"),
+        ("M2 Ultra:192GB", ""),
+        ("3x P40", ""),
+    ],
+)
+def test_no_server_is_praised_where_it_does_not_run(card: str, said: str) -> None:
+    doc, _ = told(gpu=card, model="qwen3-30b-a3b", precision="Q4_K_M", batch=16)
+    found = [note.text for note in doc.notes if note.rule == "one-user-runtime"]
+    assert [text.startswith(said) for text in found] == ([True] if said else [])
