@@ -332,7 +332,7 @@ def _nothing_runs(
     pairs = [(precision, candidate) for precision in formats for candidate in tried]
     known = [(precision, one) for precision, one in pairs if precision.name in one.formats]
     reasons = dict.fromkeys(
-        support.why_not(candidate, precision, gpu, model)
+        support.never_there(candidate, gpu) or support.why_not(candidate, precision, gpu, model)
         for precision, candidate in known or (pairs if framework else ())
     )
     where = f" on {gpu.name}" if gpu else ""

@@ -164,8 +164,6 @@ def obstacle(
     """Give the first thing that keeps this combination from running; None when it runs."""
     if not framework.sized:
         return Obstacle("framework", f"{framework.name} is known by name only")
-    if gpu and (found := _not_at_all(framework, gpu)):
-        return found
     if precision.name not in framework.formats:
         return Obstacle("format", f"{framework.name} does not run {precision.name}")
     if not supports_model(framework, model, precision):
@@ -222,6 +220,12 @@ def why_not(framework: Framework, precision: Format, gpu: Gpu | None, model: Mod
     return found.text if found else ""
 
 
+def never_there(framework: Framework, gpu: Gpu | None) -> str:
+    """Say in one clause what keeps the framework from the card in any format; empty: nothing."""
+    found = _not_at_all(framework, gpu) if gpu else None
+    return found.text if found else ""
+
+
 def _not_at_all(framework: Framework, gpu: Gpu) -> Obstacle | None:
     """Give what keeps the framework from the card, whatever the format."""
     if gpu.vendor not in framework.vendors:
@@ -242,6 +246,8 @@ def _too_old(what: str, needed: float | None, gpu: Gpu) -> Obstacle | None:
 
 
 def _card_obstacle(framework: Framework, precision: Format, gpu: Gpu) -> Obstacle | None:
+    if found := _not_at_all(framework, gpu):
+        return found
     if precision.vendors is not None and gpu.vendor not in precision.vendors:
         return Obstacle("vendor", f"{precision.name} does not run on {gpu.vendor} cards")
     if gpu.vendor not in vendors_for(framework, precision):

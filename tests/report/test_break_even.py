@@ -25,8 +25,8 @@ CASES = {
     "too many sequences": (
         Request(gpu="RTX 4090", model="llama-3-8b", precision="Q8_0", context=8192, batch=32),
         (
-            "It only just fits with at most 3,872 tokens of context per sequence, or with 15 sequences. "
-            "As asked it needs 2 of these cards, or one of 41 GiB."
+            "It only just fits with at most 3,872 tokens of context per sequence, or with 15 "
+            "sequences. As asked it needs 2 of these cards, or one of 41 GiB."
         ),
     ),
     "shared memory": (
