@@ -41,7 +41,7 @@ priors = Priors(
         "recurrent": Prior(0.5, 0.7),
         "cache": Prior(0.8, 0.5),
         "efficiency of backend": Prior(1, 0.15),
-        "efficiency of architecture": Prior(1, 0.2),
+        "efficiency of architecture": Prior(1, 0.15, heavy=True),
         "efficiency of pair": Prior(1, 0.15),
         "efficiency of format": Prior(1, 0.15),
         "efficiency of program": Prior(1, 0.1),

@@ -15,10 +15,9 @@ from operator import mul
 
 from msgspec import Struct
 
-from advisor.calibration.runs import Run
+from advisor.calibration.runs import Run, sized
 from advisor.estimator.speed_prefill import (
     as_strong,
-    card_size,
     generation_of,
     lanes_bytes_s,
     work_of,
@@ -221,17 +220,18 @@ def _solved(matrix: list[list[float]], right: list[float]) -> list[float]:
 
 _TFLOPS = 1e12
 _MS_PER_LAYER = 1e-3 / 32
-_UNKNOWN_SIZE_TFLOPS = 100.0
 priors = Priors(
     {
         "share": Prior(0.45, 0.3),
         "share of unit": Prior(1, 0.3),
         "share of architecture": Prior(1, 0.25),
-        "share of card": Prior(1, 0.1, heavy=True),
+        "share of card": Prior(1, 0.05, heavy=True),
         "sixteen bit": Prior(1, 0.2),
         "packed": Prior(1, 0.15),
+        "older builds": Prior(1, 0.4),
         "experts": Prior(0.3, 0.5),
-        "experts of backend": Prior(1, 0.4),
+        "experts of backend": Prior(1, 0.2),
+        "experts of program": Prior(1, 0.5),
         "experts rows": Prior(exp(0.3), 0.3),
         "sixteen bit experts": Prior(1, 0.5),
         "attention": Prior(0.3, 0.7),
@@ -304,12 +304,16 @@ def terms(run: Run, falls: float, group_of: GroupOf) -> tuple[Term, ...]:
         (f"share of card:{scenario.gpu.name}/{backend}", -1.0),
     ]
     packed = _packed(run, group_of)
+    if run.older and scenario.precision.name not in SIXTEEN_BITS:
+        packed.append((f"older builds:{run.architecture}/{backend}", -1.0))
     per_s = 1 / (size * _TFLOPS)
     found = [Term(2 * tokens * work.dense * per_s, (*reach, *packed))]
     if work.experts:
         rows = work.crowding(min(tokens, scenario.ubatch))
         powers = [("experts", -1.0), (f"experts of backend:{backend}", -1.0)]
         powers += [("experts rows", -log(rows))]
+        if run.program:
+            powers.append((f"experts of program:{run.program}", -1.0))
         if scenario.precision.name in SIXTEEN_BITS:
             powers.append((f"sixteen bit experts:{backend}", -1.0))
         found.append(Term(2 * tokens * work.experts * per_s, (*reach, *packed, *powers)))
@@ -332,24 +336,6 @@ def _copies(run: Run) -> Iterator[Term]:
         times = ceil(run.prompt_tokens / scenario.ubatch) / lanes
         yield Term(times * run.reads.host_bytes, (("copied", -1.0),))
         yield Term(times * run.reads.host_expert_bytes, (("copied experts", -1.0),))
-
-
-def sized(gpu: Gpu, architecture: str, falls: float) -> tuple[str, float]:
-    """Give the unit and size that a card's share counts on; unknown sizes stand for themselves.
-
-    The FP16 peak of Pascal cards is 1/64 of FP32 and not what computes there.
-    """
-    unit, size = card_size(gpu, falls)
-    if size is None:
-        return f"none {gpu.name}", _UNKNOWN_SIZE_TFLOPS
-    pascal = architecture.startswith("Pascal")
-    return (f"{unit} {architecture}", 64 * size) if pascal else (unit, size)
-
-
-def unit_of(run: Run, falls: float) -> tuple[str, str]:
-    """Name the backend and the unit that a run's card counts in."""
-    assert run.scenario.gpu
-    return run.card[1], sized(run.scenario.gpu, run.architecture, falls)[0]
 
 
 def card_tflops(model: PrefillModel, runs: Sequence[Run]) -> dict[tuple[str, str], float]:

@@ -14,11 +14,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from advisor.calibration import fit as prompts
 from advisor.calibration.decode import fit_decode, fit_engines
 from advisor.calibration.fit import fit_prefill
 from advisor.calibration.fits import Fitted, Material, Parts, batch_terms, fit_extra, offload_terms
-from advisor.calibration.runs import Run
+from advisor.calibration.runs import Run, unit_of
 from advisor.estimator.speed_fields import Range
 from advisor.estimator.speed_rates import MODELLED_FROM_GPUS
 from advisor.estimator.speed_tables import Policy
@@ -124,12 +123,12 @@ def _prompts(
     start = fitted.prefill.values
     for group, rest, out in _groups(material.prompts, group_of):
         model = fit_prefill(rest, material.policy.falls, material.group_of, start=start)
-        sizes = {prompts.unit_of(run, material.policy.falls) for run in rest}
+        sizes = {unit_of(run, material.policy.falls) for run in rest}
         for run in out:
             known = run.card in model.known
             if run.split and held_out == "card":  # of one laptop alone, whose lanes nobody timed
                 continue
-            if not known and prompts.unit_of(run, material.policy.falls) not in sizes:
+            if not known and unit_of(run, material.policy.falls) not in sizes:
                 continue
             name = "\0".join(run.configuration) if held_out == "configuration" else group
             speed = run.prompt_tokens / model.seconds(run)

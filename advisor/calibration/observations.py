@@ -142,6 +142,7 @@ class Spelling(Struct):
 
 _REPOSITORY = re.compile(r"(?:github:|https://github\.com/)([\w.-]+/[\w.-]+)")
 _SHARED_RUN = re.compile(r"data/community/([\w.-]+)/")
+_THREAD = re.compile(r"/(?:pull|issues)/\d+ \(([\w-]+)")
 _USER = re.compile(r"user=([\w.-]+)")
 _RAW_OUTPUT = frozenset({
     "XiongjieDai/GPU-Benchmarks-on-LLM-Inference", "kyuz0/amd-strix-halo-toolboxes",
@@ -266,7 +267,7 @@ def source_of(row: Row) -> str:
         return f"localmaxxing.com: {user.group(1) if user else 'anonymous'}"
     repository = _REPOSITORY.search(text)
     name = repository.group(1) if repository else text.partition(" ")[0]
-    shared = _SHARED_RUN.search(text)
+    shared = _SHARED_RUN.search(text) or _THREAD.search(text)
     return f"{name}: {shared.group(1)}" if shared else name
 
 

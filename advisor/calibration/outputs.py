@@ -14,6 +14,7 @@ from advisor.calibration.fit import Values
 from advisor.calibration.fits import Fitted, Material, fit_all, material_of, pairs_of_situations
 from advisor.calibration.held_out import Held, Spread, fitted_ranges, spreads_by_situation, validate
 from advisor.calibration.published import MEASURED_FILE, measured_text, pairs_of_sources
+from advisor.calibration.runs import unit_of
 from advisor.calibration.strata import results_of
 from advisor.estimator.speed_prefill import generation_of
 from advisor.knowledge.types import Knowledge
@@ -156,7 +157,7 @@ def _prefill(material: Material, fitted: Fitted) -> Iterator[str]:
     units: dict[str, dict[str, float]] = defaultdict(dict)
     generations: dict[str, dict[str, float]] = defaultdict(dict)
     for run in material.prompts:
-        backend, unit = fit.unit_of(run, falls)
+        backend, unit = unit_of(run, falls)
         if unit.startswith("none"):
             continue
         plain = unit.partition(" ")[0]

@@ -21,13 +21,13 @@ from advisor.errors import UserError
 from advisor.estimator import estimate_memory
 from advisor.estimator.kv_cache import kv_read_bytes
 from advisor.estimator.measured_speed import Measurement
-from advisor.estimator.speed_prefill import lanes_bytes_s
+from advisor.estimator.speed_prefill import card_size, lanes_bytes_s
 from advisor.estimator.speed_rates import architecture_of
 from advisor.estimator.speed_step import Reads, reads_of
 from advisor.estimator.speed_tables import Policy
 from advisor.estimator.weights import weights_of
 from advisor.knowledge.catalogue import MAKERS
-from advisor.knowledge.types import Knowledge
+from advisor.knowledge.types import Gpu, Knowledge
 from advisor.models import model_from_record
 from advisor.runtimes import is_sized, runtime_of
 from advisor.scenario import Scenario, is_split
@@ -43,6 +43,7 @@ _MOST_FILLED = 0.93
 _MOST_FILLED_SELF_REPORTED = 0.78
 _MOST_EFFICIENCY = 1.03
 _LEAST_PROMPT = 64
+_UNKNOWN_SIZE_TFLOPS = 100.0
 _FLASH_BY_ITSELF = "2025-09"
 """From here on llama.cpp uses flash attention where nothing is said (ggml-org/llama.cpp#15434)."""
 _ASSUMED_RAM_BYTES_S = 89.6e9
@@ -66,6 +67,8 @@ class Run(Struct, frozen=True):
     tensor: bool
     overlapped: bool
     """Whether its engine prepares layers while the card reads."""
+    older: bool
+    """Whether its build read prompts with other kernels than those of today."""
     program: str
     """The program, where it is of the llama.cpp family with an engine of its own."""
     date: str
@@ -163,6 +166,24 @@ def scenario_of(measured: Measurement, knowledge: Knowledge) -> Scenario:
     )
 
 
+def sized(gpu: Gpu, architecture: str, falls: float) -> tuple[str, float]:
+    """Give the unit and size that a card's share counts on; unknown sizes stand for themselves.
+
+    The FP16 peak of Pascal cards is 1/64 of FP32 and not what computes there.
+    """
+    unit, size = card_size(gpu, falls)
+    if size is None:
+        return f"none {gpu.name}", _UNKNOWN_SIZE_TFLOPS
+    pascal = architecture.startswith("Pascal")
+    return (f"{unit} {architecture}", 64 * size) if pascal else (unit, size)
+
+
+def unit_of(run: Run, falls: float) -> tuple[str, str]:
+    """Name the backend and the unit that a run's card counts in."""
+    assert run.scenario.gpu
+    return run.card[1], sized(run.scenario.gpu, run.architecture, falls)[0]
+
+
 def is_prompt(run: Run) -> bool:
     """Say whether a run belongs to the fit of prompts."""
     scenario = run.scenario
@@ -199,17 +220,19 @@ def _run(observation: Observation, knowledge: Knowledge, policy: Policy) -> Run 
     if reason and metric == "decode":
         return reason
     assert scenario.gpu
+    architecture = architecture_of(policy.matches, scenario.gpu)
     return Run(
         scenario=scenario,
         reads=reads,
         metric=metric,
         tok_s=tok_s,
         prompt_tokens=measured.prompt_tokens or 0,
-        architecture=architecture_of(policy.matches, scenario.gpu),
+        architecture=architecture,
         source=observation.source,
         raw=observation.raw,
         tensor=conditions.tensor,
         overlapped=scenario.framework.name in policy.overlapped,
+        older="" < measured.date < policy.older_prompts.get((architecture, scenario.backend), ""),
         program=scenario.framework.name if scenario.framework.name in policy.own_pace else "",
         date=measured.date,
         rows=(observation.row,),

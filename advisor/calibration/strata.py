@@ -13,9 +13,8 @@ from statistics import median
 from msgspec import Struct
 
 from advisor.calibration.dataset import Row, conditions_of, speed_rows
-from advisor.calibration.fit import sized
 from advisor.calibration.held_out import Held, Spread, spread_of
-from advisor.calibration.runs import Run
+from advisor.calibration.runs import Run, sized
 from advisor.estimator.speed_prefill import work_of
 from advisor.estimator.speed_tables import Policy
 

@@ -179,6 +179,8 @@ class Policy(Struct, frozen=True):
     """Programs of the llama.cpp family with an engine of their own."""
     since: Mapping[str, str]
     """Engines whose earlier runs, by date, are not fitted."""
+    older_prompts: Mapping[tuple[str, str | None], str]
+    """By architecture and backend: earlier builds read prompts with other kernels."""
     cache_share: float
     """Share of the bandwidth at which the caches of further streams are read."""
     engine_bars: Mapping[str, float | None]
@@ -212,6 +214,10 @@ def read_policy(calibration: Mapping[str, object]) -> Policy:
         overlapped=frozenset(n for n, line in engines.items() if line.flag("overlapped")),
         own_pace=frozenset(n for n, line in engines.items() if line.flag("own_pace")),
         since={n: line.text("since") for n, line in engines.items() if "since" in line.found},
+        older_prompts={
+            (line.text("architecture"), line.text("backend")): line.text("before")
+            for line in policy.group("prefill").lines("older")
+        },
         cache_share=policy.group("batch").group("cache_share").number("other"),
         engine_bars={
             name: float(bar) if isinstance(bar, int | float) else None

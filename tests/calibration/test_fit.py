@@ -6,8 +6,12 @@ from math import exp, log
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
+from advisor.calibration import fit as prompts
 from advisor.calibration.fit import Case, Prior, Priors, Term, fit, predict, weight_of
+from advisor.calibration.fits import Material
+from advisor.calibration.runs import Run
 
 TRUE = {"overhead": 2.0, "reach": 0.6, "card:a": 1.2, "card:b": 0.8}
 
@@ -102,3 +106,20 @@ def test_more_runs_of_a_card_weigh_more_together_and_less_each() -> None:
     weights = [count * weight_of(count) for count in (1, 2, 8, 50)]
     assert weights == sorted(weights)
     assert weight_of(1) == pytest.approx(2 * weight_of(8))
+
+
+def test_older_builds_and_ollamas_experts_have_factors_of_their_own(material: Material) -> None:
+    """They do not set what is told of a card today."""
+
+    def kinds(run: Run) -> set[str]:
+        found = prompts.terms(run, material.policy.falls, material.group_of)
+        return {name.partition(":")[0] for term in found for name, _ in term.powers}
+
+    old = next(
+        run for run in material.prompts if run.older and run.scenario.precision.name == "Q4_K_M"
+    )
+    assert "older builds" in kinds(old)
+    assert "older builds" not in kinds(replace(old, older=False))
+    ollama = next(run for run in material.prompts if run.program and run.moe)
+    assert "experts of program" in kinds(ollama)
+    assert "experts of program" not in kinds(replace(ollama, program=""))

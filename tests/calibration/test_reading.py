@@ -50,7 +50,8 @@ def test_notes_are_read(note: str, field: str, expected: object) -> None:
     ("source", "note", "expected"),
     [
         ("github:a/b@123:x.md", "", "a/b"),
-        ("https://github.com/a/b/pull/7 (x)", "", "a/b"),
+        ("https://github.com/a/b/pull/7 (x)", "", "a/b: x"),
+        ("https://github.com/a/b/issues/7 (x-y, PR column)", "", "a/b: x-y"),
         ("localmaxxing.com benchmark id=1", "user=mary; spec=no", "localmaxxing.com: mary"),
         ("github:A/l@1:core/data/community/rtx-1/17-ab.json", "", "A/l: rtx-1"),
     ],

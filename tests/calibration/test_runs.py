@@ -92,6 +92,14 @@ def test_a_program_with_an_engine_of_its_own_is_told_apart() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("date", "older"), [("2024-05", True), ("2024-06", False), ("", False), ("2026-08-19", False)]
+)
+def test_prompts_of_older_builds_are_told_apart(date: str, older: bool) -> None:  # noqa: FBT001
+    (run,) = kept(told(metric="prefill_tok_s", prompt_tokens=512, date=date))
+    assert run.older is older
+
+
 def test_speed_is_over_all_streams() -> None:
     (run,) = kept(told(batch=4, tok_s=50.0))
     assert run.tok_s == 200.0

@@ -220,7 +220,7 @@ def test_an_unmeasured_card_of_a_measured_generation_is_modelled() -> None:
     assert speed(scenario(UNMEASURED_ADA)).decode_tok_s.evidence == "modelled"
 
 
-@pytest.mark.parametrize("architecture", ["Hopper", "Volta", "RDNA 4.0", "RDNA 2.0", "GCN 5.0"])
+@pytest.mark.parametrize("architecture", ["Hopper", "Maxwell", "Xe-LPG+", "RDNA 2.0", "GCN 5.0"])
 def test_generations_without_measurements_are_extrapolated(architecture: str) -> None:
     figure = speed(scenario(gpu("X", architecture, 900))).decode_tok_s
     assert figure.evidence == "extrapolated"

@@ -98,7 +98,7 @@ def test_weights_in_system_ram_are_copied_for_every_micro_batch() -> None:
     assert larger
     assert found.first_token_s
     assert larger.first_token_s
-    assert larger.first_token_s.estimate < found.first_token_s.estimate / 2
+    assert larger.first_token_s.estimate < 0.55 * found.first_token_s.estimate
 
 
 @pytest.mark.parametrize("card", ["Apple M3 Max (40-core GPU)", "GeForce RTX 4090"])

@@ -85,7 +85,7 @@ def test_card_factors_are_moderate_and_name_known_cards() -> None:
         (card("Tesla P100 PCIe 16 GB", "Pascal", "HBM2"), None),
         (card("Radeon 8060S", "RDNA 3.5"), "RDNA 3.5"),
         (card("Radeon RX 7900 XTX", "RDNA 3.0", "GDDR6"), "RDNA 3"),
-        (card("Radeon RX 9070 XT", "RDNA 4.0", "GDDR6"), None),
+        (card("Radeon RX 9070 XT", "RDNA 4.0", "GDDR6"), "RDNA 4"),
         (card("Apple M4 Pro", "Apple GPU"), "Apple M4"),
         (card("H100 SXM5 80 GB", "Hopper", "HBM3"), None),
     ],
