@@ -119,7 +119,7 @@ STORED: tuple[tuple[Request, float, float], ...] = (
             gpu="RX 7900 XTX", model="Qwen3-30B-A3B", precision="Q4_K_M", backend="Vulkan"
         ), 129.7, 2510,
     ),
-    (Request(gpu="H100 SXM5 80 GB", model="Llama-3.1-70B", precision="Q5_K_M"), 37.3, 1226),
+    (Request(gpu="H100 SXM5 80 GB", model="Llama-3.1-70B", precision="Q5_K_M"), 37.3, 1429),
     (
         Request(
             gpu="A100 SXM4 80 GB", model="Qwen2.5-7B-Instruct", precision="FP16",
