@@ -86,8 +86,6 @@ def _sum(a: Arch, terms: Terms) -> int:
 
 
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers")
-_BLOCKS = ("num_blocks", *_LAYERS)
-"""xLSTM builds as many as it states blocks."""
 _DECODER_LAYERS = ("decoder_layers", "num_decoder_layers", "num_layers")
 _DECODER_HEADS = ("decoder_attention_heads",)
 """Of a model with an encoder the other names mean the encoder's."""
@@ -120,7 +118,9 @@ def read_text(keys: Keys, model_type: str, family: Family, *, tied: bool) -> Arc
     heads = keys.whole(*named, most=_MAX_HEADS) if family.attends else 0
     kv_heads = family.read_kv_heads(keys, heads) if family.attends else 0
     _check_heads(keys, heads, kv_heads)
-    layers = (*_DECODER_LAYERS, *_LAYERS) if both else _LAYERS if family.attends else _BLOCKS
+    layers: tuple[str, ...] = (*_DECODER_LAYERS, *_LAYERS) if both else _LAYERS
+    if not family.attends and keys.stated("num_blocks"):
+        layers = ("num_blocks", *_LAYERS)  # xLSTM builds as many as it states blocks
     bare = Arch(
         keys=keys,
         family=model_type,
