@@ -305,21 +305,41 @@ RENTED = Remedy("cloud", frozenset({"gpu", "gpus"}), "purchase", told_by="gpu")
 
 
 def _fewer(base: Base, *_: object) -> Iterator[Option]:
-    """Cards that take turns: the most that share every tensor instead, or the one that holds all.
+    """Cards that take turns: the most that share every tensor instead, or the few that hold all.
 
     Six cards of a server that cannot divide eight heads by six take turns in a pipeline; four of
     them work on each token together. Where layers are dealt out anyway, several cards add memory
-    alone, which a model that one of them holds does not need.
+    alone, which a model that a few of them hold does not need.
     """
     scenario = base.scenario
-    if scenario.cards or scenario.split or split_of(scenario) != "layer" or offloads(scenario):
+    if scenario.cards or scenario.split or scenario.gpus == 1 or offloads(scenario):
         return
-    counts = (1,) if is_usual_split(scenario) else range(scenario.gpus - 1, 1, -1)
-    for count in counts:
+    if is_usual_split(scenario):
+        yield from _fewest(base)
+    elif other := that_divide(base, scenario):
+        yield make_option(base, FEWER, {"gpus": other.gpus}, other)
+
+
+def that_divide(base: Base, scenario: Scenario) -> Scenario | None:
+    """The most of the cards that work on each token together and hold it; None where none do."""
+    for count in range(0 if scenario.cards else scenario.gpus - 1, 1, -1):
         other = replace(scenario, gpus=count, idle_cards=scenario.gpus - count)
-        if is_usual_split(other) and cards_hold(base, other, roomy=count == 1):
-            yield make_option(base, FEWER, {"gpus": count}, other)
-            return
+        if is_usual_split(other) and cards_hold(base, other):
+            return other
+    return None
+
+
+def _fewest(base: Base) -> Iterator[Option]:
+    """The fewest, half of the cards at most, that hold all that the cards at hand hold."""
+    scenario = base.scenario
+    for count in range(1, scenario.gpus // 2 + 1):
+        other = replace(scenario, gpus=count, idle_cards=scenario.gpus - count)
+        if is_usual_split(other) and cards_hold(base, other, roomy=True):
+            option = make_option(base, FEWER, {"gpus": count}, other)
+            held, now = (m.held_sequences or scenario.batch for m in (option.memory, base.memory))
+            if held >= now:
+                yield option
+                return
 
 
 FEWER = Remedy("fewer-gpus", frozenset({"gpus"}), "setting", _fewer)

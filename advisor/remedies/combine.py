@@ -17,10 +17,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.knowledge.types import Format, KvType
+from advisor.remedies.assessment import outlook_of
 from advisor.remedies.cards import LARGER, MORE, RENTED
-from advisor.remedies.formats import in_framework, smaller_formats, with_format, worth_having
+from advisor.remedies.formats import (
+    SLOW_KERNELS,
+    smaller_formats,
+    with_format,
+)
 from advisor.remedies.framework import text_alone_plan
-from advisor.remedies.kv_cache import BATCH, CONTEXT, smaller_caches, with_cache
+from advisor.remedies.kv_cache import BATCH, CONTEXT, in_placing, smaller_caches, with_cache
 from advisor.remedies.kv_cache import EXPERTS_DEGREE as EXPERTS
 from advisor.remedies.kv_cache import LAYERS_DEGREE as LAYERS
 from advisor.remedies.machines import on_machines
@@ -38,13 +43,17 @@ from advisor.remedies.search import (
     stretched,
 )
 from advisor.scenario import Scenario, offloads, support
+from advisor.scenario.figures import held_percent
 
 _MOST_STEPS = 3
+_CLEARLY_FASTER = 1.5
+_FEW_HELD = 50.0
+"""Of the requests, below which share a server holds few at once, %."""
 _MOST_OFFERED = 6
 _MOST_FOUND, _FEW_FOUND = 8, 2
 _FORMAT, _CACHE, _FRAMEWORK = "format", "cache", "framework"
 _OTHER_MACHINE = frozenset({MORE.action, LARGER.action, RENTED.action})
-_DEGREES: Sequence[Degree] = (CONTEXT, BATCH, LAYERS, EXPERTS)
+_DEGREES: Sequence[Degree] = (CONTEXT, BATCH, EXPERTS, LAYERS)
 """The last of those in a combination is the one that is solved exactly."""
 _PARTS = (
     ("kv_cache_k", "kv_cache_v"),
@@ -62,11 +71,13 @@ def propose(base: Base, _: object, found: Mapping[str, Option]) -> Iterator[Opti
     if base.fits:
         return
     gentle, *further = bounds(base)
-    if any(acceptable(base, option, gentle) for option in singles):
+    enough = [option for option in singles if acceptable(base, option, gentle)]
+    yield from _with_smaller_cache(base, singles, gentle)
+    if any(_is_quick(base, option) for option in enough):
         return
     sets = _gentle_sets(base, gentle, further[0])
-    yield from sets
-    if sets:
+    yield from (found for found in sets if _is_clearly_faster(found, enough))
+    if sets or enough:
         return
     harsh = any(acceptable(base, option, further[-1]) for option in singles)
     for limits in further:
@@ -76,6 +87,34 @@ def propose(base: Base, _: object, found: Mapping[str, Option]) -> Iterator[Opti
             break
     if not any(_replaces(base, option) for option in singles):
         yield from on_machines(base, REMEDY)
+
+
+def _with_smaller_cache(base: Base, singles: Sequence[Option], gentle: Bounds) -> Iterator[Option]:
+    """Servers that a change makes fit and that hold few of the requests, with a smaller cache."""
+    for option in singles:
+        few = (held_percent(option.memory, option.scenario.batch) or 100.0) < _FEW_HELD
+        after = option.scenario
+        same = after.model is base.scenario.model and option.effort != "purchase"
+        unpacked = support.is_unpacked(after.precision, after.model, after.gpu)
+        if option.fits and few and same and not unpacked and _has_quick_kernels(after):
+            plan = Plan(option.scenario, option.change, option.steps, option.effort)
+            for kind in smaller_caches(base, option.scenario, gentle)[:1]:
+                yield proved(base, REMEDY, with_cache(base, plan, kind))
+
+
+def _is_quick(base: Base, option: Option) -> bool:
+    """Whether it leaves a chat nothing to wait for: whole on the cards, or quick beside RAM."""
+    if base.scenario.use != "interactive" or not offloads(option.scenario):
+        return True
+    speed = option.speed
+    return speed is not None and speed.decode_tok_s.estimate >= base.knowledge.policy["quick_tok_s"]
+
+
+def _is_clearly_faster(found: Option, others: Sequence[Option]) -> bool:
+    """Whether it is worth more than one change, where single ones run slowly beside RAM."""
+    speeds = [option.speed.decode_tok_s.estimate for option in others if option.speed]
+    least = _CLEARLY_FASTER * max(speeds, default=0.0)
+    return found.speed is None or found.speed.decode_tok_s.estimate >= least
 
 
 def _replaces(base: Base, option: Option) -> bool:
@@ -100,12 +139,18 @@ def acceptable(base: Base, option: Option, limits: Bounds) -> bool:
         return False
     if after.model.name != before.model.name:
         return False
-    loses = after.precision is not before.precision and not limits.takes(after.precision)
+    other = after.precision is not before.precision
+    loses = other and not (limits.takes(after.precision) and _has_quick_kernels(after))
     if loses or not limits.takes_cache(after.kv_cache_k):
         return False
     enough = after.context_tokens >= limits.context(before) and after.batch >= limits.batch(before)
     on_card = after.gpu_layers is None or after.gpu_layers >= limits.layers(after)
     return enough and on_card and bearable(base, option, limits)
+
+
+def _has_quick_kernels(scenario: Scenario) -> bool:
+    """Whether it is a format that a server computes in at speed; other programs take any."""
+    return not scenario.framework.serves_batches or scenario.precision.family not in SLOW_KERNELS
 
 
 def bearable(base: Base, option: Option, limits: Bounds) -> bool:
@@ -142,6 +187,7 @@ def _fewest_steps(
             found = list(islice(_proved(search, steps), _MOST_FOUND))
             if not found:
                 continue
+            found = [o for o in found if o.scenario.cpu_experts] or found
             larger: list[Option] = []
             moved = _FRAMEWORK in start.change
             if steps < most and (moved or all(offloads(option.scenario) for option in found)):
@@ -162,14 +208,8 @@ def _starts(base: Base) -> Iterator[Plan]:
     yield Plan(base.scenario)
     if base.scenario.framework.places_layers:
         return
-    for framework in base.knowledge.frameworks.values():
-        if framework.places_layers:
-            largest = in_framework(base, framework, base.scenario.precision)
-            formats = worth_having(largest, base.knowledge) if largest else ()
-            moved = in_framework(base, framework, formats[-1]) if formats else None
-            if moved:
-                yield Plan(moved, {_FRAMEWORK: framework.name}, 1, "rebuild")
-            return
+    if moved := in_placing(base):
+        yield Plan(moved, {_FRAMEWORK: moved.framework.name}, 1, "rebuild")
 
 
 def _search(base: Base, start: Plan, limits: Bounds) -> _Search:
@@ -226,7 +266,7 @@ class _Search(Struct, frozen=True):
             return
         places = [*range(first, last), last] if formats else [-1]
         exact = (self._exact(self._with_format(start, place), degrees) for place in places)
-        plan = next((found for found in exact if found is not None), None)
+        plan = next((found for found in exact if found and self._ram_holds(found)), None)
         if plan is None:
             return
         yield plan
@@ -258,14 +298,21 @@ class _Search(Struct, frozen=True):
         for degree in degrees:
             plan = stretched(self.base, plan, degree, self.limits)
         offloads = any(degree.offloads for degree in degrees)
-        if offloads and not self._ram_may_do(plan.scenario):
-            return False
-        return cards_hold(self.base, plan.scenario, roomy=self.limits.roomy)
-
-    def _ram_may_do(self, scenario: Scenario) -> bool:
-        """A look without an estimate: do the weights fit into cards and RAM together."""
         cards = self.base.memory.usable_bytes or 0
-        return stored_bytes(self.base, scenario) <= cards + ram_limit(self.base, self.limits)
+        most = ram_limit(self.base, self.limits) if offloads else 0.0
+        if offloads and stored_bytes(self.base, plan.scenario) > cards + most:
+            return False
+        held = cards_hold(self.base, plan.scenario, roomy=self.limits.roomy)
+        return held and (not offloads or self._ram_holds(plan, at_least=True))
+
+    def _ram_holds(self, plan: Plan, *, at_least: bool = False) -> bool:
+        """Whether RAM holds what was moved there; at least, less what would still fit on cards."""
+        if not offloads(plan.scenario):
+            return True
+        memory = outlook_of(plan.scenario, self.base.knowledge).memory
+        moved = memory.host_weights_bytes + memory.host_kv_cache_bytes
+        back = (memory.usable_bytes or 0) - memory.required_bytes if at_least else 0
+        return moved - back <= ram_limit(self.base, self.limits)
 
     def _exact(self, plan: Plan, degrees: Sequence[Degree]) -> Plan | None:
         """Take all degrees but the last to their extreme, the last only as far as needed."""

@@ -22,6 +22,7 @@ from advisor.remedies.option import (
     Remedy,
     cards_hold,
     make_option,
+    on_the_larger,
     stored_bytes,
     whole_if_held,
 )
@@ -201,26 +202,40 @@ def _differs(framework: Framework, present: Framework) -> bool:
     return framework.memory_model != present.memory_model or not runtime_of(framework).one_engine
 
 
-_SLOW_KERNELS = frozenset({"bnb"})
+SLOW_KERNELS = frozenset({"bnb"})
+_USUAL_BITS = (4, 8)
+"""Bits that servers have formats of, the fewest first."""
 
 
 def _same_class(scenario: Scenario, knowledge: Knowledge, framework: Framework) -> Format | None:
     """The same format or, where it has none or one with slow kernels, one of equal bits."""
     own, gpu, model = scenario.precision, scenario.gpu, scenario.model
-    if own.family not in _SLOW_KERNELS and runs(knowledge, framework, own, gpu, model):
+    if own.family not in SLOW_KERNELS and runs(knowledge, framework, own, gpu, model):
         return own
-    equal = of_equal_bits(scenario, knowledge, framework, own)
-    held = [f for f, _ in obtainable(((f, framework) for f in equal), model, gpu, knowledge)]
-    return min(held, key=lambda f: _preference(f, gpu, model), default=None)
+    bits = own.class_bits or 0
+    for class_bits in (bits, *(more for more in _USUAL_BITS if 0 < bits < more)):
+        found = _of_bits(scenario, knowledge, framework, class_bits)
+        equal = (f for f in found if class_bits == bits or f.family not in SLOW_KERNELS)
+        held = [f for f, _ in obtainable(((f, framework) for f in equal), model, gpu, knowledge)]
+        if held:
+            return min(held, key=lambda f: _preference(f, gpu, model))
+    return None
 
 
 def of_equal_bits(
     scenario: Scenario, knowledge: Knowledge, framework: Framework, precision: Format
 ) -> Iterator[Format]:
     """Formats of a framework that run here, of the same number of bits."""
+    if precision.class_bits is not None:
+        yield from _of_bits(scenario, knowledge, framework, precision.class_bits)
+
+
+def _of_bits(
+    scenario: Scenario, knowledge: Knowledge, framework: Framework, class_bits: int
+) -> Iterator[Format]:
     for name in framework.formats:
         other = knowledge.formats[name]
-        equal = other.offered and other.class_bits == precision.class_bits is not None
+        equal = other.offered and other.class_bits == class_bits
         if equal and runs(knowledge, framework, other, scenario.gpu, scenario.model):
             yield other
 
@@ -230,7 +245,7 @@ def _preference(
 ) -> tuple[bool, bool, bool, bool, float]:
     native = gpu is not None and support.is_native(precision, gpu) is True
     published = support.is_published(precision, model)
-    slow = precision.family in _SLOW_KERNELS
+    slow = precision.family in SLOW_KERNELS
     return (not published, slow, not native, *support.quality_order(precision))
 
 
@@ -294,6 +309,7 @@ def _own_formats(base: Base) -> Iterator[Option]:
         if gentle_fits and loss is not None and loss > policy["desperate_above_percent"]:
             continue
         other = whole_if_held(base, replace(scenario, precision=precision))
+        other = on_the_larger(base, other)
         option = make_option(base, REMEDY, {"precision": precision.name}, other)
         gentle = loss is not None and loss <= policy["gentle_up_to_percent"]
         gentle_fits = gentle_fits or (option.fits and gentle)

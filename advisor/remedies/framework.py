@@ -9,12 +9,13 @@ from typing import Final
 from msgspec.structs import replace
 
 from advisor.models import text_alone
+from advisor.remedies.cards import that_divide
 from advisor.remedies.formats import in_framework, other_frameworks
 from advisor.remedies.option import Base, Option, Remedy, cards_hold, make_option, may_help
 from advisor.remedies.search import Plan
 from advisor.runtimes import runtime_of
 from advisor.runtimes.commands import can_tell
-from advisor.scenario import Scenario, claimed_share, offloads
+from advisor.scenario import Scenario, claimed_share, is_usual_split, offloads
 from advisor.scenario.figures import margin_of
 from advisor.scenario.resolve import backends_of
 
@@ -24,10 +25,14 @@ def _others(base: Base, *_: object) -> Iterator[Option]:
     scenario = base.scenario
     for precision, framework in other_frameworks(scenario, base.knowledge):
         other = in_framework(base, framework, precision)
+        if other and not is_usual_split(other):
+            other = that_divide(base, other) or other
         if other and may_help(base, other):
             change: dict[str, object] = {"framework": framework.name}
             if precision is not scenario.precision:
                 change["precision"] = precision.name
+            if other.gpus != scenario.gpus:
+                change["gpus"] = other.gpus
             yield make_option(base, FRAMEWORK, change, other)
 
 
@@ -44,7 +49,7 @@ def _flash_attention(base: Base, *_: object) -> Iterator[Option]:
 
 FRAMEWORK = Remedy(
     "change-framework",
-    frozenset({"framework", "precision"}),
+    frozenset({"framework", "precision", "gpus"}),
     "rebuild",
     _others,
     told_by="framework",

@@ -16,8 +16,9 @@ from advisor.estimator.limits import (
     spare_bytes,
 )
 from advisor.estimator.placement import cards_of
-from advisor.knowledge.types import Knowledge, KvType
-from advisor.remedies.option import Base, Option, Remedy, make_option, may_help
+from advisor.knowledge.types import Format, Knowledge, KvType
+from advisor.remedies.formats import in_framework, worth_having
+from advisor.remedies.option import Base, Effort, Option, Remedy, make_option, may_help
 from advisor.remedies.search import Bounds, Degree, Plan
 from advisor.runtimes import runtime_of
 from advisor.runtimes.commands import can_tell
@@ -46,15 +47,53 @@ def _layers(base: Base, *_: object) -> Iterator[Option]:
 
 def _experts(base: Base, *_: object) -> Iterator[Option]:
     """Experts in RAM cost less speed than layers, so a stated number of layers goes first."""
-    if not (_worth_a_look(base) and moves_experts(base.scenario)):
+    if not (_worth_a_look(base) and base.scenario.model.shape.moe):
         return
-    stated = replace(base.scenario, cpu_experts=0)
+    start = where_experts_move(base) if base.scenario.framework.places_layers else None
+    if start is None or not moves_experts(start):
+        return
+    stated = replace(start, cpu_experts=0)
     for whole in (replace(stated, gpu_layers=None), stated):
         experts = fewest_experts_out(whole, base.knowledge)
         other = replace(whole, cpu_experts=experts or 0)
         if experts is not None and other != base.scenario:
-            yield make_option(base, EXPERTS, {"cpu_experts": experts}, other)
+            change: dict[str, object] = {"cpu_experts": experts}
+            moved = other.framework is not base.scenario.framework
+            if moved:
+                change["framework"] = other.framework.name
+            effort: Effort = "rebuild" if moved else "setting"
+            yield make_option(base, EXPERTS, change, other, effort=effort)
             return
+
+
+def where_experts_move(base: Base) -> Scenario | None:
+    """The request in a program that can move experts: its own or llama.cpp; None: in neither.
+
+    Ollama runs llama.cpp and has no setting for experts. A server that was asked for stays.
+    """
+    own = base.scenario.framework
+    if own.expert_offload and own.places_layers:
+        return base.scenario
+    if own.places_layers:
+        return in_placing(base, base.scenario.precision)
+    return None if base.request.framework else in_placing(base)
+
+
+def in_placing(base: Base, precision: Format | None = None) -> Scenario | None:
+    """The request in the framework that places layers, where its own does not.
+
+    Args:
+        base: The request.
+        precision: The format to keep; None: the largest worth having there.
+    """
+    for framework in base.knowledge.frameworks.values():
+        if framework.places_layers:
+            kept = in_framework(base, framework, precision or base.scenario.precision)
+            if precision or kept is None:
+                return kept
+            formats = worth_having(kept, base.knowledge)
+            return in_framework(base, framework, formats[-1]) if formats else None
+    return None
 
 
 def fewest_experts_out(scenario: Scenario, knowledge: Knowledge) -> int | None:
@@ -232,13 +271,15 @@ def _longer(base: Base, limits: Limits, _: object) -> Iterator[Option]:
         return
     tokens = int(base.knowledge.policy["usual_context_tokens"])
     tokens = min(tokens, scenario.model.trained_context_tokens or tokens)
+    chat = base.knowledge.policy["chat_context_tokens"]
     while tokens >= 2 * scenario.context_tokens:
         for longer in _with_context(base, tokens, limits.max_context_tokens or 0):
             change: dict[str, object] = {"context": tokens}
             if longer.cpu_experts != scenario.cpu_experts:
                 change["cpu_experts"] = longer.cpu_experts
             option = make_option(base, LONGER, change, longer)
-            if option.fits and (option.margin == "ample" or "cpu_experts" in change):
+            room = option.margin == "ample" or (option.margin == "narrow" and tokens <= chat)
+            if option.fits and (room or "cpu_experts" in change):
                 yield option
                 return
         tokens //= 2

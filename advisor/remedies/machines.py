@@ -17,7 +17,13 @@ from advisor.estimator import free_bytes
 from advisor.knowledge.catalogue import MOSTLY_RENTED, CardRow
 from advisor.knowledge.types import Format, Knowledge
 from advisor.remedies.cards import LEAST_RENTED_BANDWIDTH, can_grow, current_cards, on_card
-from advisor.remedies.formats import families_elsewhere, in_framework, with_format, worth_having
+from advisor.remedies.formats import (
+    families_elsewhere,
+    in_framework,
+    other_frameworks,
+    with_format,
+    worth_having,
+)
 from advisor.remedies.option import Base, Option, Remedy, stored_bytes
 from advisor.remedies.search import Plan, best_of, bounds, proved
 from advisor.scenario import Scenario, support
@@ -59,6 +65,8 @@ def _plans(base: Base) -> Iterator[tuple[Plan, Machine]]:
         way = _Way(_within(worst), _floor(base, worst))
         found = [p for machines in kinds if (p := _smallest(base, machines, way))]
     yield from found
+    if not base.request.framework and base.scenario.batch >= policy["server_from_sequences"]:
+        yield from ((plan, m) for _, m in found if (plan := _as_served(base, m)))
 
 
 def _floor(base: Base, loss: float | None) -> int:
@@ -167,6 +175,20 @@ def _native_fp8(base: Base, machine: Machine) -> Plan | None:
             scenario = in_framework(there, framework, precision)
             if scenario is None or not _splits(scenario):
                 return None
+            change = {"precision": precision.name, "framework": framework.name}
+            return plan.then(scenario, change, "rebuild")
+    return None
+
+
+def _as_served(base: Base, machine: Machine) -> Plan | None:
+    """In as many bits as was asked, in a server: less than FP8, so its cache holds more."""
+    plan = None if base.scenario.framework.serves_batches else _on(base, machine, any_format=True)
+    if plan is None:
+        return None
+    there = replace(base, scenario=plan.scenario)
+    for precision, framework in other_frameworks(plan.scenario, base.knowledge):
+        scenario = in_framework(there, framework, precision)
+        if framework.serves_batches and scenario and _splits(scenario):
             change = {"precision": precision.name, "framework": framework.name}
             return plan.then(scenario, change, "rebuild")
     return None

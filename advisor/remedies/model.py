@@ -21,8 +21,16 @@ from advisor.models import model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.remedies.formats import Sized, faithful_formats
 from advisor.remedies.framework import FOR_IMAGES
-from advisor.remedies.kv_cache import fewest_experts_out, moves_experts
-from advisor.remedies.option import Base, Option, Remedy, make_option, stored_bytes
+from advisor.remedies.kv_cache import fewest_experts_out, moves_experts, where_experts_move
+from advisor.remedies.option import (
+    Base,
+    Effort,
+    Option,
+    Remedy,
+    make_option,
+    on_the_larger,
+    stored_bytes,
+)
 from advisor.scenario import Scenario, can_split, offloads, support
 from advisor.scenario.choices import runs as can_run
 from advisor.scenario.resolve import default_context
@@ -66,15 +74,20 @@ def _in_order(base: Base, models: Sequence[Model], peers: Sequence[Option]) -> I
 def _is_outdone(base: Base, old: Option, options: Sequence[Option]) -> bool:
     """Whether a better model fits too, about as large and fast.
 
-    At most a year older, or newer if unrated.
+    At most a year older, or newer if unrated. A recent one of the family gives way to its equals.
     """
+    recent = (
+        old.scenario.model.released or ""
+    ) >= f"{base.knowledge.policy['peer_oldest_year']:.0f}"
+    of_family = recent and old.scenario.model.family == base.scenario.model.family
+    most = _OF_A_CLASS if of_family else _MOST_TIMES_LARGER
     merit, released = merit_points(base, old.scenario.model), old.scenario.model.released
     earliest = f"{int(released[:4]) - 1}{released[4:]}" if merit and released else released or ""
     return any(
         (new.scenario.model.released or "") > earliest
         for new in options
         if merit_points(base, new.scenario.model) > merit
-        and old.scenario.model.parameters <= new.scenario.model.parameters * _MOST_TIMES_LARGER
+        and old.scenario.model.parameters <= new.scenario.model.parameters * most
         and _is_as_quick(base, new, old)
     )
 
@@ -123,7 +136,7 @@ def _in_best_format(base: Base, model: Model, remedy: Remedy) -> Option | None:
         change["precision"] = precision.name
     if base.request.config:
         change["config"] = None
-    other = replace(scenario, precision=precision)
+    other = on_the_larger(base, replace(scenario, precision=precision))
     steps = 1 + ("precision" in change)
     option = make_option(base, remedy, change, other, steps=steps)
     return option if option.fits else None
@@ -311,7 +324,10 @@ def _beside_ram(base: Base) -> Iterator[Option]:
     In the usual format of the program, or as released; the best first, one of each family.
     """
     own, families = base.scenario, set[str]()
-    whole = replace(own, gpu_layers=None, cpu_experts=0)
+    start = where_experts_move(base)
+    if start is None:
+        return
+    whole = replace(start, gpu_layers=None, cpu_experts=0)
     for record in _of_its_size(base, own.model):
         model = sized_record(record.name, base.knowledge) if record.family not in families else None
         if model and model.shape.moe and model.active_parameters <= own.model.parameters / 2:
@@ -335,10 +351,13 @@ def _with_experts_out(base: Base, whole: Scenario, model: Model) -> Option | Non
     if not experts:
         return None
     change: dict[str, object] = {"model": model.name, "cpu_experts": experts}
+    if other.framework is not base.scenario.framework:
+        change["framework"] = other.framework.name
     if other.precision is not base.scenario.precision:
         change["precision"] = other.precision.name
     other = replace(other, cpu_experts=experts)
-    return make_option(base, MIXTURE, change, other, steps=len(change))
+    effort: Effort = "rebuild" if "framework" in change else MIXTURE.effort
+    return make_option(base, MIXTURE, change, other, effort=effort, steps=len(change))
 
 
 def _of_its_size(base: Base, own: Model) -> Sequence[ModelRow]:

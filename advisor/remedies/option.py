@@ -150,6 +150,19 @@ def whole_if_held(base: Base, other: Scenario) -> Scenario:
     return whole if other.gpu.unified_memory or cards_hold(base, whole) else other
 
 
+def on_the_larger(base: Base, other: Scenario) -> Scenario:
+    """Of unequal cards that share every tensor the largest alone, where it holds a what-if.
+
+    Together each of them takes an equal part, so the larger would wait for the smaller.
+    """
+    if not other.cards or other.split or split_of(other) != "tensor":
+        return other
+    largest = max(other.cards, key=lambda card: (card.bandwidth_bytes_s or 0.0, card.name))
+    left = len(other.cards) - 1
+    alone = replace(other, gpu=largest, gpus=1, cards=(), idle_cards=left)
+    return alone if cards_hold(base, alone, roomy=True) else other
+
+
 def make_option(
     base: Base,
     remedy: Remedy,

@@ -178,8 +178,9 @@ def dominated(options: Iterable[Option]) -> frozenset[str]:
     """The keys of the fitting options that another fitting one makes pointless.
 
     What matters: quality, context, sequences, speed of one and of all, price, effort, system RAM
-    and the number of changes. Options of different models are not compared, nor are two of which
-    only one has a figure: unknown is neither better nor worse.
+    and the number of changes. Options of different models are not compared, nor are moves to
+    different programs, which have more to them than these figures, nor are two of which only one
+    has a figure: unknown is neither better nor worse.
     """
     return frozenset(key for group in _comparable(options) for key, _ in _beaten(group))
 
@@ -234,7 +235,8 @@ def _standing(option: Option) -> tuple[tuple[object, ...], _Costs]:
     total = speed.aggregate_tok_s if speed else None
     unmeasured = (after.precision.name, after.kv_cache_k.name) if loss is None else None
     unpriced = (after.gpu.name if after.gpu else "", after.gpus) if price is None else None
-    kind = (after.model.name, unmeasured, speed is None, total is None, unpriced)
+    program = option.change.get("framework")
+    kind = (after.model.name, unmeasured, speed is None, total is None, unpriced, program)
     return kind, (
         loss or 0.0,
         -after.context_tokens,

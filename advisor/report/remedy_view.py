@@ -163,7 +163,11 @@ def differences(doc: Advice, setup: SetupDoc) -> Iterator[tuple[str, str]]:
         more = setup.gpu == card or any(setup.gpu == c.name for c in asked.cards)
         together = setup.gpu or ""
         unequal = TOGETHER in together
-        words = together if unequal else say("change.gpus", n=setup.gpus, card=together)
+        fewer = more and setup.gpus < asked.gpus
+        name = (
+            ("change.one_of" if setup.gpus == 1 else "change.some_of") if fewer else "change.gpus"
+        )
+        words = together if unequal else say(name, n=setup.gpus, card=together)
         yield "gpus" if more or unequal else "gpu", words
     if setup.model != asked.model.name:
         yield "model", say("change.model", model=setup.model)
