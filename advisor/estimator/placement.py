@@ -155,9 +155,12 @@ def fixed_of(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card]) ->
 
 
 def host_fits(scenario: Scenario, memory: Memory) -> bool:
-    """Whether system RAM holds what lies there; unknown RAM counts as said to be needed."""
+    """Whether system RAM holds what lies there; unknown RAM counts as said to be needed.
+
+    Without layers or experts there, too: tables of 50 GiB may be looked up in RAM.
+    """
     needed = memory.host_weights_bytes + memory.host_kv_cache_bytes
-    return not offloads(scenario) or scenario.ram_bytes is None or needed <= scenario.ram_bytes
+    return scenario.ram_bytes is None or needed <= scenario.ram_bytes
 
 
 _PERCENT = 100

@@ -62,14 +62,14 @@ def test_widths_tell_what_known_mixtures_read() -> None:
 
 
 def test_a_mixture_is_as_fast_as_what_a_token_reads_of_it(capsys: Capture) -> None:
-    """Models of 30 B with 3 B active run at about 175 tok/s on this card."""
+    """Models of 30 B with 3 B active run at 175 (builds of 2025) to 286 tok/s on this card."""
     request = Request(gpu="RTX 5090", model=NORTH, precision="Q4_K_M")
     line = estimate_request(request, load_knowledge())
     assert line.parameters
     assert line.speed
     decode = line.speed.decode_tok_s
     assert 3e9 <= (line.parameters.active or 0) <= 4.5e9
-    assert 140 <= decode.estimate <= 220
+    assert 140 <= decode.estimate <= 286
     assert (decode.low / decode.estimate, decode.evidence) <= (0.7, "extrapolated")
     told = advise(capsys, gpu="RTX 5090", model=NORTH, precision="Q4_K_M").out
     assert f"about {decode.estimate:.0f} tok/s" in told

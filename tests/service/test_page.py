@@ -86,12 +86,12 @@ def test_ask_see_change_and_compare(page: Page) -> None:
     assert "Missing\n3.8 GiB" in page.texts("#figures div")
     assert page.driver.current_url == page.url + QUERY
     page.one("#keep").click()
-    assert "Q6_K" in page.texts("#remedies h3")[0]
+    assert "Q8_0" in page.texts("#remedies h3")[0]
     page.all("#remedies button")[0].click()
     page.until(lambda: page.texts("#verdict") == ["✓ Fits"])
-    assert "Free\n11.3 GiB" in page.texts("#figures div")
-    assert "11.3 GiB" in page.texts("#sentence")[0]
-    assert page.one("[name=precision]").get_attribute("value") == "Q6_K"
+    assert "Free\n8.2 GiB" in page.texts("#figures div")
+    assert "8.2 GiB" in page.texts("#sentence")[0]
+    assert page.one("[name=precision]").get_attribute("value") == "Q8_0"
     page.one("#keep").click()
     assert page.texts("#compared tbody tr:first-child td") == ["½ Needs system RAM", "✓ Fits"]
     page.all("#compared thead button")[1].click()
