@@ -419,3 +419,20 @@ def test_cards_that_divide_the_heads_all_work(cards: int) -> None:
     said = [item.option.action for item in advisor().advise(request).recommendations]
     assert said[0] != "fewer-gpus"
     assert said[-1] == "fewer-gpus" or "fewer-gpus" not in said
+
+
+def test_wide_heads_of_full_layers_are_kept_twice_where_cards_outnumber_them() -> None:
+    """Gemma 4 31B has 16 heads where it slides and 4 of twice the width where it does not."""
+    knowledge = known()
+    held = {}
+    for gpus in (1, 4, 8):
+        asked = Request(
+            gpu="H200", gpus=gpus, model="gemma-4-31b-it", precision="FP8", framework="vLLM",
+            context=32768, batch=8,
+        )  # fmt: skip
+        memory = estimate_memory(resolve(asked, knowledge), knowledge)
+        held[gpus] = memory.kv_cache_bytes
+    full = 10 * (2 * 4 * 512) * 2 * 32768 * 8
+    assert held[1] > full
+    assert held[4] == pytest.approx(held[1], rel=1e-6)
+    assert held[8] == pytest.approx(held[1] + full, rel=1e-6)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.estimator.kv_cache import HEAD_GUESSED, head_memory
+from advisor.estimator.kv_cache import HEAD_GUESSED, head_memory, kept_by_shard
 from advisor.estimator.placement import (
     Card,
     Fixed,
@@ -235,15 +235,8 @@ def _shares(scenario: Scenario, fixed: Fixed, cells: Cells) -> list[_Share]:
         routed = fixed.weights.expert_sums[-1]
         each = whole.weights - routed + -(-routed // cards)
         return [_Share(each, whole.kv_cache, 0) for _ in range(cards)]
-    kv_cache = -(-whole.kv_cache * _kept_heads(scenario) // max(scenario.model.shape.kv_heads, 1))
-    return [_Share(-(-whole.weights // cards), kv_cache, 0) for _ in range(cards)]
-
-
-def _kept_heads(scenario: Scenario) -> int:
-    """Key/value heads of every shard; a latent cache is kept whole by each."""
-    shape = scenario.model.shape
-    heads = max(shape.kv_heads, 1)
-    return heads if shape.mla else -(-heads // scenario.gpus)
+    kept = kept_by_shard(scenario, fixed.cache, cells)
+    return [_Share(-(-whole.weights // cards), kept, 0) for _ in range(cards)]
 
 
 def _add_compute(demand: _Demand, scenario: Scenario, found: Range, knowledge: Knowledge) -> None:

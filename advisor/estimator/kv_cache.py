@@ -130,6 +130,20 @@ def cells_of(
     return runtime_of(scenario.framework).cells(scenario, shape.window, held, streams)
 
 
+def kept_by_shard(scenario: Scenario, cache: CacheShape, cells: Cells) -> int:
+    """Size the cache of every shard of a tensor split, bytes.
+
+    A latent is kept whole by each, and so is a head: eight cards keep each of four heads twice.
+    """
+    shape, cards = scenario.model.shape, scenario.gpus
+    groups = shape.head_groups or (1 if shape.mla else shape.kv_heads or 1,)
+    ends = range(shape.layers + 1) if shape.head_groups else (0, shape.layers)
+    sizes = (cells.bytes_of(cache, first, last) for first, last in pairwise(ends))
+    if shape.mla:
+        return sum(sizes)
+    return sum(-(-size * -(-n // cards) // n) for size, n in zip(sizes, groups, strict=True))
+
+
 @by_identity_up_to(_MOST_SHAPES)
 def _cache_shape(model: Model, key: KvType, value: KvType, framework: Framework) -> CacheShape:
     shape, runtime = model.shape, runtime_of(framework)

@@ -17,7 +17,7 @@ from advisor.memo import by_identity_up_to
 from advisor.runtimes import runtime_of
 from advisor.runtimes.base import NO_BYTES, CacheShape, CardShare, Placement, Range, Weights
 from advisor.runtimes.server import corrected_share, shown_bytes
-from advisor.scenario import Scenario, claimed_share, is_pipeline, offloads, split_of
+from advisor.scenario import Scenario, claimed_share, is_pipeline, split_of
 from advisor.scenario.figures import Memory
 from advisor.units import GIB
 

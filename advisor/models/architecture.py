@@ -214,6 +214,8 @@ class Family(Struct, frozen=True):
     mla: Callable[[Arch], Mla | None] = no_latents
     recurrent: Callable[[Arch], Recurrent | None] = no_recurrence
     kv_heads_by_layer: Callable[[Arch], tuple[int, ...] | None] | None = None
+    head_groups: Callable[[Arch], tuple[int, ...]] | None = None
+    """Heads by layer that cards divide (``Shape.head_groups``)."""
     cells: Callable[[Arch], tuple[tuple[int, int], ...]] | None = None
     """Cached elements by layer where they are not keys and values of heads (``Shape.cells``)."""
     tied: bool = False

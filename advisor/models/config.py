@@ -317,6 +317,7 @@ def describe(
         moe=a.moe,
         recurrent=a.recurrent,
         kv_heads_by_layer=by_layer,
+        head_groups=family.head_groups(a) if family.head_groups else None,
         cells=family.cells(a) if family.cells else None,
         outer_type=model_type if wrapper else "",
         dtype=_dtype(outer, a.keys),

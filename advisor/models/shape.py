@@ -87,12 +87,10 @@ class Counts(Struct, frozen=True):
 
     def scaled(self, factor: float) -> Counts:
         """Give so many times these."""
-        layers, experts = (
-            tuple(round(factor * n) for n in each) for each in (self.layers, self.experts)
-        )
-        total, active = round(factor * self.total), round(factor * self.active)
-        vision, tables = round(factor * self.vision), (self.embedding, self.output)
-        embedding, output = (round(factor * n) for n in tables)
+        figures = (self.total, self.active, self.vision, self.embedding, self.output)
+        total, active, vision, embedding, output = (round(factor * n) for n in figures)
+        layers = tuple(round(factor * n) for n in self.layers)
+        experts = tuple(round(factor * n) for n in self.experts)
         return Counts(total, active, vision, embedding, output, layers, experts)
 
 
@@ -154,6 +152,8 @@ class Shape(Struct, frozen=True):
     recurrent: Recurrent | None = None
     kv_heads_by_layer: tuple[int, ...] | None = None
     """Only where layers differ."""
+    head_groups: tuple[int, ...] | None = None
+    """By layer, the heads by which cards divide it, where those above stand for wider ones."""
     cells: tuple[tuple[int, int], ...] | None = None
     """Elements that a layer caches of every token, and more of one in the window; only where they
     are not keys and values of heads."""

@@ -317,5 +317,5 @@ def _divides_kv_heads(shape: Shape, cards: int, *, copies: bool) -> bool:
     """Whether every card gets as many KV heads; a single one, like a latent, lies on all cards."""
     if shape.mla:
         return True
-    counts = set(shape.kv_heads_by_layer or (shape.kv_heads,)) - {0, 1}
+    counts = set(shape.head_groups or shape.kv_heads_by_layer or (shape.kv_heads,)) - {0, 1}
     return all(n % cards == 0 or (copies and cards % n == 0) for n in counts)

@@ -121,6 +121,11 @@ def _global_cache(a: Arch) -> tuple[int, ...] | None:
     return tuple(by_kind.get(kind, a.kv_heads) for kind in a.kinds)
 
 
+def _global_groups(a: Arch) -> tuple[int, ...]:
+    """The wide heads of full layers as they are: a card holds a whole one."""
+    return tuple(_global_heads(a) if kind == "F" else a.kv_heads for kind in a.kinds)
+
+
 def _double_blocks(a: Arch) -> str:
     """Every layer has a dense block; mixtures add routed experts to it."""
     return ("E" if a.moe and a.keys.flag("enable_moe_block", default=True) else "D") * a.layers
@@ -211,6 +216,7 @@ _GEMMA4 = Family(
     ffn_kinds=_double_blocks,
     window=stated_window,
     kv_heads_by_layer=_global_cache,
+    head_groups=_global_groups,
     tied=True,
     unsupported=("attention_bias",),
     uncounted=_gemma4_gaps,
