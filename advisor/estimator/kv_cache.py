@@ -130,17 +130,20 @@ def cells_of(
     return runtime_of(scenario.framework).cells(scenario, shape.window, held, streams)
 
 
-def kept_by_shard(scenario: Scenario, cache: CacheShape, cells: Cells) -> int:
-    """Size the cache of every shard of a tensor split, bytes.
+def kept_by_shard(
+    scenario: Scenario, cache: CacheShape, cells: Cells, first: int, last: int
+) -> int:
+    """Size the cache of every shard of a tensor split, of layers from one up to another, bytes.
 
     A latent is kept whole by each, and so is a head: eight cards keep each of four heads twice.
     """
     shape, cards = scenario.model.shape, scenario.gpus
-    groups = shape.head_groups or (1 if shape.mla else shape.kv_heads or 1,)
-    ends = range(shape.layers + 1) if shape.head_groups else (0, shape.layers)
-    sizes = (cells.bytes_of(cache, first, last) for first, last in pairwise(ends))
     if shape.mla:
-        return sum(sizes)
+        return cells.bytes_of(cache, first, last)
+    by_layer = shape.head_groups
+    ends = range(first, last + 1) if by_layer else (first, last)
+    groups = by_layer[first:last] if by_layer else (shape.kv_heads or 1,)
+    sizes = (cells.bytes_of(cache, *pair) for pair in pairwise(ends))
     return sum(-(-size * -(-n // cards) // n) for size, n in zip(sizes, groups, strict=True))
 
 
