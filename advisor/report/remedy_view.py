@@ -249,8 +249,8 @@ def _speed_change(before: Figure | None, after: Figure | None) -> str:
 
 def _priced_by_user(doc: Advice, item: Recommendation) -> str:
     """Say whether what has to be bought has a price of the user's."""
-    bought = (item.setup.gpu or "").split(TOGETHER)
-    mine = (one for one in doc.provenance.yours if one.what == "gpu" and one.name in bought)
+    bought = _second(doc, item.setup) or item.setup.gpu
+    mine = (one for one in doc.provenance.yours if one.what == "gpu" and one.name == bought)
     fields = (one.stated_fields for one in mine if one.based_on or not one.replaces)
     priced = any(not found or "launch_price" in found for found in fields)
     return flag(priced and item.tradeoff.cost_usd is not None)

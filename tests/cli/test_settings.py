@@ -118,6 +118,17 @@ def test_a_table_of_prices_lies_over_the_knowledge(
     assert "by your prices" not in done(run(capsys, *asked)).out
 
 
+def test_the_price_of_a_card_that_is_there_is_not_what_another_costs(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    table = tmp_path / "prices.csv"
+    table.write_text(PRICES.replace("RTX 3090", "RTX 4070"), encoding="utf-8")
+    asked = ("advise", "--gpu", "RTX 4070", "--model", "qwen3-32b", "--length", "full")
+    told = " ".join(done(run(capsys, *asked, "--knowledge", str(table))).out.split())
+    assert "The second card sold for" in told
+    assert "The second card costs" not in told
+
+
 def test_every_wrong_line_of_a_table_of_prices_is_told(capsys: Capture, tmp_path: Path) -> None:
     table = tmp_path / "prices.csv"
     table.write_text(f"{PRICES}RTX 4090,cheap,2026-13,\nA,x,soon,me\n", encoding="utf-8")
