@@ -19,6 +19,7 @@ from advisor.errors import NotDescribedError, Source, SourceFileError
 MAX_WIDTH: Final = 10**9
 MAX_LAYERS: Final = 10_000
 _NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
+_MOST_TIMES: Final = 100
 _SHOWN_LENGTH: Final = 60
 
 
@@ -144,6 +145,11 @@ class Keys:
         """Give a whole number, or ``default`` when absent."""
         found = self.maybe(name, least=least, most=most)
         return default if found is None else found
+
+    def ratio(self, name: str, usual: float) -> float:
+        """Give a number that need not be whole; the usual one where it is none that can be."""
+        _, value = self.find(name)
+        return value if isinstance(value, float) and 0 < value < _MOST_TIMES else usual
 
     def flag(self, name: str, *, default: bool = False) -> bool:
         """Give a true or false switch."""

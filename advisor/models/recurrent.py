@@ -200,7 +200,7 @@ def mlstm(a: Arch) -> Recurrent:
     """The matrix memory of xLSTM, its normaliser and its largest exponent; all in float32."""
     heads = a.keys.whole("num_heads")
     keyed, valued = (
-        int(a.hidden * _factor(a, name, usual))
+        int(a.hidden * a.keys.ratio(name, usual))
         for name, usual in (("qk_dim_factor", 0.5), ("v_dim_factor", 1.0))
     )
     state = keyed // heads * (valued + heads) + heads
@@ -211,7 +211,7 @@ def mlstm_terms(a: Arch) -> int:
     """A block of xLSTM: matrix memory with its gates, then a gated feed-forward block."""
     r, bias = _state(a), a.keys.flag("use_bias")
     step = a.keys.number("ffn_round_up_to_multiple_of", 64, least=1)
-    width = -(-int(a.hidden * _factor(a, "ffn_proj_factor", 2.667)) // step) * step
+    width = -(-int(a.hidden * a.keys.ratio("ffn_proj_factor", 2.667)) // step) * step
     mixer = a.hidden * (2 * r.state + 3 * r.inner) + 2 * r.heads * (a.hidden + 1) + r.inner
     biases = 2 * r.state + 3 * r.inner + 2 * width + 4 * a.hidden
     return mixer + 3 * a.hidden * width + bias * biases
@@ -220,14 +220,6 @@ def mlstm_terms(a: Arch) -> int:
 def mlstm_embedding(a: Arch) -> int:
     """The embedding matrix, which may state a width of its own."""
     return a.vocab * a.keys.number("embedding_dim", a.hidden, least=1)
-
-
-def _factor(a: Arch, name: str, usual: float) -> float:
-    _, value = a.keys.find(name)
-    return value if isinstance(value, float) and 0 < value < _MOST_WIDE else usual
-
-
-_MOST_WIDE = 100
 
 
 def kimi_delta(a: Arch) -> Recurrent:

@@ -13,7 +13,7 @@ from advisor.errors import RequestError, UserError, raise_problems
 from advisor.knowledge.catalogue import MOST_CARDS, Cards, put_together
 from advisor.knowledge.index import by_text
 from advisor.knowledge.types import Gpu, Knowledge
-from advisor.reading.known import Reading, known_card, listed, namesakes, told
+from advisor.reading.known import IDEOGRAPH, Reading, known_card, listed, namesakes, told
 from advisor.units import GIB
 
 _JOINED = re.compile(r"(?<!\s)\s++\+\s*+|\+(?=\S)")
@@ -26,7 +26,6 @@ _EACH_AGAIN = re.compile(
     r"\(?\b(\d{1,2})\s*[xX\u00d7*]\s*(\d{1,3}\s*gi?b\b[^)]*)\)?", re.IGNORECASE
 )
 _ROUND = re.compile(r"(?<=\d)\.0+(?=\s*gi?b)", re.IGNORECASE)
-_IDEOGRAPH = re.compile(r"[\u3400-\u9fff]")
 _CLUSTERS = re.compile(
     r"(?:\d+[ -]cores?\s*)?\(\d+P\s*\+\s*\d+E\)|(?::(?:sramecc|xnack)[+-])+", re.IGNORECASE
 )
@@ -135,7 +134,7 @@ def _counted(knowledge: Knowledge, text: str) -> _Part:
     Raises:
         RequestError: It is not understood as it stands, nor with a count.
     """
-    matched = None if _IDEOGRAPH.search(text) else _COUNTED.fullmatch(text)
+    matched = None if IDEOGRAPH.search(text) else _COUNTED.fullmatch(text)
     if matched:
         return _so_many(knowledge, matched[2], int(matched[1]), text)
     refused: RequestError | None = None
@@ -207,7 +206,7 @@ def _read(
     unusual: bool = False,
 ) -> _Part | None:
     """Read a name out of ``text``; ``unusual``: its count has a form that is told."""
-    if _IDEOGRAPH.search(name):  # it may be a count
+    if IDEOGRAPH.search(name):  # it may be a count
         return None
     gpu = known_card(knowledge, name)
     if gpu is None:

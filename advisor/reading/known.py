@@ -6,6 +6,7 @@ out; every other word of the query must be in its name or one of its aliases.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
@@ -31,6 +32,8 @@ from advisor.models import model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.units import GIB, UnitError, parse_size_as_sold
 
+IDEOGRAPH: Final = re.compile(r"[\u3400-\u9fff]")
+"""A character of Chinese, which counts cards in one word with their name."""
 _MOST_LISTED = 8
 _MOST_SAID = 4
 

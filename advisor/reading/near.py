@@ -12,7 +12,7 @@ from advisor.knowledge.index import gpu_core, gpu_words, index_of, is_size_word,
 from advisor.knowledge.merit_scale import card_names
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import by_identity
-from advisor.reading.known import listed
+from advisor.reading.known import IDEOGRAPH, listed
 from advisor.suggest import nearest
 from advisor.units import GIB
 
@@ -131,7 +131,7 @@ _BETWEEN = re.compile(r"\s*(?:[,;&]|(?<!\bw)/)\s*|\s+(?:and|plus|und|et|y|with)\
 
 def counts_in(text: str) -> Iterator[tuple[int, str]]:
     """Give each way to read a text as so many of something, the likeliest first."""
-    if _IDEOGRAPH.search(text):
+    if IDEOGRAPH.search(text):
         yield from _in_latin(text)
     if found := _BEFORE.fullmatch(text):
         yield int(found[1]), found[2]
@@ -156,7 +156,6 @@ _COUNTED_SO = re.compile(
     rf"(\d{{1,3}}|[{''.join(_NUMERALS)}])\s*[\u5f20\u5361\u5757\u4e2a\u7247\u679a]\s*|([{''.join(_NUMERALS)}])(?=\s*[A-Za-z0-9])"
 )
 _MEANS_CARD = re.compile("\u663e\u5361|\u663e\u5b58|\u5185\u5b58|\u5361")
-_IDEOGRAPH = re.compile(r"[\u3400-\u9fff]")
 
 
 def _in_latin(text: str) -> Iterator[tuple[int, str]]:
@@ -165,7 +164,7 @@ def _in_latin(text: str) -> Iterator[tuple[int, str]]:
     count = _NUMERALS.get(found[1] or found[2]) or int(found[1]) if found else 1
     name = f"{text[: found.start()]} {text[found.end() :]}" if found else text
     name = _MEANS_CARD.sub(" ", name).strip(" x*\u00d7")
-    if not _IDEOGRAPH.search(name):
+    if not IDEOGRAPH.search(name):
         yield count, name
 
 

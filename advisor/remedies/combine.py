@@ -46,9 +46,6 @@ from advisor.scenario import Scenario, offloads, support
 from advisor.scenario.figures import held_percent
 
 _MOST_STEPS = 3
-_CLEARLY_FASTER = 1.5
-_FEW_HELD = 50.0
-"""Of the requests, below which share a server holds few at once, %."""
 _MOST_OFFERED = 6
 _MOST_FOUND, _FEW_FOUND = 8, 2
 _FORMAT, _CACHE, _FRAMEWORK = "format", "cache", "framework"
@@ -76,7 +73,7 @@ def propose(base: Base, _: object, found: Mapping[str, Option]) -> Iterator[Opti
     if any(_is_quick(base, option) for option in enough):
         return
     sets = _gentle_sets(base, gentle, further[0])
-    yield from (found for found in sets if _is_clearly_faster(found, enough))
+    yield from (found for found in sets if _is_clearly_faster(base, found, enough))
     if sets or enough:
         return
     harsh = any(acceptable(base, option, further[-1]) for option in singles)
@@ -91,8 +88,9 @@ def propose(base: Base, _: object, found: Mapping[str, Option]) -> Iterator[Opti
 
 def _with_smaller_cache(base: Base, singles: Sequence[Option], gentle: Bounds) -> Iterator[Option]:
     """Servers that a change makes fit and that hold few of the requests, with a smaller cache."""
+    few_held = base.knowledge.policy["few_held_percent"]
     for option in singles:
-        few = (held_percent(option.memory, option.scenario.batch) or 100.0) < _FEW_HELD
+        few = (held_percent(option.memory, option.scenario.batch) or 100.0) < few_held
         after = option.scenario
         same = after.model is base.scenario.model and option.effort != "purchase"
         unpacked = support.is_unpacked(after.precision, after.model, after.gpu)
@@ -110,10 +108,10 @@ def _is_quick(base: Base, option: Option) -> bool:
     return speed is not None and speed.decode_tok_s.estimate >= base.knowledge.policy["quick_tok_s"]
 
 
-def _is_clearly_faster(found: Option, others: Sequence[Option]) -> bool:
+def _is_clearly_faster(base: Base, found: Option, others: Sequence[Option]) -> bool:
     """Whether it is worth more than one change, where single ones run slowly beside RAM."""
     speeds = [option.speed.decode_tok_s.estimate for option in others if option.speed]
-    least = _CLEARLY_FASTER * max(speeds, default=0.0)
+    least = base.knowledge.policy["clearly_faster_percent"] / 100 * max(speeds, default=0.0)
     return found.speed is None or found.speed.decode_tok_s.estimate >= least
 
 

@@ -76,12 +76,10 @@ def _is_outdone(base: Base, old: Option, options: Sequence[Option]) -> bool:
 
     At most a year older, or newer if unrated. A recent one of the family gives way to its equals.
     """
-    recent = (
-        old.scenario.model.released or ""
-    ) >= f"{base.knowledge.policy['peer_oldest_year']:.0f}"
+    merit, released = merit_points(base, old.scenario.model), old.scenario.model.released
+    recent = (released or "") >= f"{base.knowledge.policy['peer_oldest_year']:.0f}"
     of_family = recent and old.scenario.model.family == base.scenario.model.family
     most = _OF_A_CLASS if of_family else _MOST_TIMES_LARGER
-    merit, released = merit_points(base, old.scenario.model), old.scenario.model.released
     earliest = f"{int(released[:4]) - 1}{released[4:]}" if merit and released else released or ""
     return any(
         (new.scenario.model.released or "") > earliest

@@ -222,7 +222,7 @@ class Writer:
             tree: The template.
             name: What it is called in messages; its ending says whether values are escaped.
         """
-        self._name, self._loops = name, tree.loops
+        self.tree, self._name, self._loops = tree, name, tree.loops
         self._body = _block(tree.body, escapes=name.endswith(ESCAPED))
 
     def __call__(self, given: Given) -> str:

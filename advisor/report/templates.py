@@ -30,7 +30,6 @@ class Templates:
     def __init__(self, folders: Stack) -> None:
         self._folders = [*reversed(stack(folders)), data_dir("templates")]
         self._made: dict[str, Writer] = {}
-        self._trees: dict[str, Tree] = {}
 
     def page(self, name: str, context: Mapping[str, object]) -> str:
         """Render a template as it stands.
@@ -38,10 +37,7 @@ class Templates:
         Raises:
             TemplateError: Missing, broken, or not allowed.
         """
-        made = self._made.get(name)
-        if made is None:
-            made = self._made[name] = Writer(self.tree(name), name)
-        return made(context)
+        return self._writer(name)(context)
 
     def tree(self, name: str) -> Tree:
         """Give a template as data, stored since it was first read.
@@ -49,9 +45,12 @@ class Templates:
         Raises:
             TemplateError: Missing, broken, or not allowed.
         """
-        made = self._trees.get(name)
+        return self._writer(name).tree
+
+    def _writer(self, name: str) -> Writer:
+        made = self._made.get(name)
         if made is None:
-            made = self._trees[name] = self._tree(name)
+            made = self._made[name] = Writer(self._tree(name), name)
         return made
 
     def _tree(self, name: str) -> Tree:

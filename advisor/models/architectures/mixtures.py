@@ -67,24 +67,22 @@ def _dense_llama4(a: Arch) -> int:
 
 
 def _inkling(a: Arch, kind: str) -> tuple[int, int, int]:
-    """Query width, key width and reach of the relative positions; their own where it slides."""
+    """Heads, elements of a token's keys, and width of a head; their own where it slides."""
     own = "swa_" if kind == "S" else ""
     width = a.keys.number(f"{own}head_dim", a.head_dim)
     heads = a.keys.number(f"{own}num_attention_heads", a.heads)
-    reach = a.window if kind == "S" else a.keys.number("rel_extent", 1024)
-    return heads * width, a.keys.number(f"{own}num_key_value_heads", a.kv_heads) * width, reach or 0
+    return heads, a.keys.number(f"{own}num_key_value_heads", a.kv_heads) * width, width
 
 
 def _inkling_attention(kind: str) -> Term:
     """Keys and values pass a short convolution, queries make relative positions."""
 
     def count(a: Arch) -> int:
-        query, kv, reach = _inkling(a, kind)
-        width = a.keys.number("swa_head_dim" if kind == "S" else "head_dim", a.head_dim)
-        relative = a.keys.number("d_rel", 16)
-        places = a.hidden * query // width * relative + relative * reach
+        heads, kv, width = _inkling(a, kind)
+        reach = a.window if kind == "S" else a.keys.number("rel_extent", 1024)
+        places = (a.hidden * heads + (reach or 0)) * a.keys.number("d_rel", 16)
         convolved = 2 * _kernel(a) * (kv + a.hidden)
-        return 2 * a.hidden * (query + kv) + places + convolved + 2 * width
+        return 2 * a.hidden * (heads * width + kv) + places + convolved + 2 * width
 
     return count
 

@@ -318,10 +318,10 @@ def _hearing(keys: Keys, a: Arch) -> int:
     """Every stage: patches of the one before, then blocks of a convolution and two layers."""
     widths = keys.wholes("hidden_sizes") or (256, 512, 1024, 2048)
     patches, depths = keys.wholes("patch_sizes") or (16, 6, 5, 4), keys.wholes("depths") or (2,) * 4
-    kernel, ratio = keys.number("conv_kernel_size", 7, least=1), keys.find("mlp_ratio")[1] or 4.0
+    kernel, ratio = keys.number("conv_kernel_size", 7, least=1), keys.ratio("mlp_ratio", 4.0)
     found = widths[-1] * (1 + a.hidden) + 2 * a.hidden
     for before, width, patch, depth in zip((1, *widths), widths, patches, depths, strict=False):
-        inner = int(width * ratio) if isinstance(ratio, float) else 4 * width
+        inner = int(width * ratio)
         block = width * (kernel + 3) + 2 * inner * width + inner
         found += (before * patch + 2) * width + depth * block
     return found
