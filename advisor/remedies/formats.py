@@ -184,7 +184,7 @@ def _family_order(precision: Format) -> tuple[str, float]:
     return (precision.family, -(precision.bits_per_weight or 0.0))
 
 
-@_once("precision")
+@_once("precision", "model")
 def other_frameworks(scenario: Scenario, knowledge: Knowledge) -> Sequence[Pair]:
     """Other modelled frameworks, each with the format it would run in place of this one."""
     return [

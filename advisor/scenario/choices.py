@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from msgspec.structs import replace
@@ -50,8 +50,8 @@ class Choices:
         """Give the frameworks that run a format, in knowledge order, by name."""
         found = self._runners.get(precision.name)
         if found is None:
-            known = self._knowledge.frameworks.values()
-            found = {f.name: f for f in known if self.runs(f, precision)}
+            known = self._knowledge.frameworks.items()
+            found = {name: one for name, one in known if self.runs(one, precision)}
             self._runners[precision.name] = found
         return found
 
@@ -60,9 +60,7 @@ class Choices:
         key = (framework.name, precision.name)
         found = self._runs.get(key)
         if found is None:
-            listed = precision.name in framework.formats
-            found = listed and not support.obstacle(framework, precision, *self._sample)
-            self._runs[key] = found
+            found = self._runs[key] = not support.obstacle(framework, precision, *self._sample)
         return found
 
     def default_pair(
@@ -139,17 +137,27 @@ _kept: Kept[tuple[object, ...], Choices] = Kept(_MOST_KINDS)
 """Without it a plan takes 1.39 times as long, lines of ``estimate`` 1.05."""
 
 
-def choices_for(knowledge: Knowledge, gpu: Gpu | None, model: Model) -> Choices:
-    """Give the choices of a card and a model, kept for all cards and models alike."""
-    key = (
-        id(knowledge),
-        gpu and (gpu.vendor, gpu.compute_capability, gpu.architecture),
-        model.shape.outer_type or model.shape.model_type,
+def kind_of(model: Model) -> tuple[Hashable, ...]:
+    """All of a model that decides what runs it (``support.obstacle``) and what it comes in."""
+    shape = model.shape
+    return (
+        shape.described or id(model),
+        shape.model_type,
+        shape.outer_type,
+        shape.head_dim,
+        shape.mla and (shape.mla.index_dim or 0),
+        shape.moe is None,
         bool(model.vision_parameters),
         model.modality,
         model.native_formats,
         model.native_dtype,
     )
+
+
+def choices_for(knowledge: Knowledge, gpu: Gpu | None, model: Model) -> Choices:
+    """Give the choices of a card and a model, kept for all cards and models alike."""
+    card = gpu and (gpu.vendor, gpu.compute_capability, gpu.architecture)
+    key = (id(knowledge), card, *kind_of(model))
     found = _kept.get(key)
     if found is None:
         found = Choices(knowledge, gpu, model)
@@ -303,20 +311,16 @@ def _card_free(
 
     llama.cpp's are, for nearly every architecture that can be sized.
     """
-    for framework in knowledge.frameworks.values():
-        if framework.card_free:
-            if support.unsized(framework, model.shape):
-                return None
-            order = framework.formats
-            known = [f for f in formats if f.offered and f.name in order]
-            published = [f for f in known if support.is_published(f, model)]
-            best = min(
-                published or known,
-                key=lambda f: (*support.quality_order(f), order.index(f.name)),
-                default=None,
-            )
-            return (best, framework) if best else None
-    return None
+    framework = next((f for f in knowledge.frameworks.values() if f.card_free), None)
+    if framework is None or support.unsized(framework, model.shape):
+        return None
+    order = framework.formats
+    known = [f for f in formats if f.offered and f.name in order]
+    fitting = [f for f in known if support.is_published(f, model)] or known
+    best = min(
+        fitting, key=lambda f: (*support.quality_order(f), order.index(f.name)), default=None
+    )
+    return (best, framework) if best else None
 
 
 def _nothing_runs(

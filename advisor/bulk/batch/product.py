@@ -28,7 +28,7 @@ from advisor.knowledge.types import Framework, Gpu, Knowledge
 from advisor.models.stored_tensors import Model
 from advisor.scenario import support
 from advisor.scenario.asked_format import DEFAULT_PRECISION, precision_asked
-from advisor.scenario.choices import candidates, choices_for
+from advisor.scenario.choices import candidates, choices_for, kind_of
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request, request_from
 
@@ -212,12 +212,10 @@ class _Expansion(Struct):
 
     def _framework(self, model: Model, precision: str, framework: str, gpu: Gpu) -> Framework | str:
         """Give the framework that runs it, or say why none does."""
-        kind = model.shape.outer_type or model.shape.model_type
         stored = id(model) if model.stored else 0
         card = (gpu.vendor, gpu.architecture, gpu.compute_capability)
-        own = (*model.native_formats, model.held_format, model.native_dtype)
-        own += (model.name,) if framework else ()
-        key = (precision, framework, kind, bool(model.vision_parameters), stored, own, *card)
+        own = (stored, model.held_format, model.name if framework else "")
+        key = (precision, framework, *kind_of(model), *own, *card)
         if key not in self.chosen:
             self.chosen[key] = self._choose(model, precision, framework, gpu)
         return self.chosen[key]
