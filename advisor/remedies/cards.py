@@ -266,10 +266,12 @@ def _beside(base: Base, gpu: Gpu, second: Gpu) -> Scenario | None:
     together = (gpu.vram_bytes or 0) + (second.vram_bytes or 0)
     if together < stored_bytes(base, base.scenario) * _LEAST_ON_CARDS:
         return None
-    cards = _pair(base.knowledge, gpu, second)
+    cards, now = _pair(base.knowledge, gpu, second), base.scenario
     if cards is None or not cards.each:
         return None
-    return replace(base.scenario, gpu=cards.gpu, gpus=cards.count, cards=cards.each)
+    if not runs(base.knowledge, now.framework, now.precision, cards.gpu, now.model):
+        return None
+    return replace(now, gpu=cards.gpu, gpus=cards.count, cards=cards.each)
 
 
 def _pair(knowledge: Knowledge, gpu: Gpu, second: Gpu) -> Cards | None:

@@ -13,6 +13,8 @@ import math
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from typing import Any
 
 from msgspec import Struct
 
@@ -174,15 +176,18 @@ def column_of(parts: Sequence[tuple[Sequence[FactValue], array[int]]]) -> Column
         parts: Each some distinct values in any order, and for every row the place of its value
             among them counted from 1, or 0.
     """
-    distinct = {_identity(value): value for values, _ in parts for value in values}
-    ordered = [distinct[key] for key in sorted(distinct)]
-    places = {_identity(value): place for place, value in enumerate(ordered, 1)}
+    mixed = len({kind for values, _ in parts for kind in map(type, values)}) > 1
+    named: list[Sequence[Any]]
+    named = [[*map(_identity, values)] if mixed else values for values, _ in parts]
+    ordered = sorted({value for values in named for value in values})
+    places = dict(zip(ordered, count(1), strict=False))
     joined = array("I")
-    for values, codes in parts:
-        moved = [_UNKNOWN, *(places[_identity(value)] for value in values)]
+    for values, (_, codes) in zip(named, parts, strict=True):
+        moved = [_UNKNOWN, *map(places.__getitem__, values)]
         same = moved == list(range(len(moved)))
         joined.extend(codes if same else map(moved.__getitem__, codes))
-    return Column(_compact(ordered), _planes(joined, len(ordered)))
+    distinct = [value for _, value in ordered] if mixed else ordered
+    return Column(_compact(distinct), _planes(joined, len(ordered)))
 
 
 def _identity(value: FactValue) -> tuple[str, FactValue]:

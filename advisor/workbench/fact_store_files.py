@@ -20,12 +20,13 @@ from typing import cast
 
 from msgspec import Struct
 from msgspec.json import encode
+from msgspec.structs import replace
 
 from advisor.files import code_sha256, read_kept, user_cache_dir, write_kept
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.layers import Stack
 from advisor.knowledge.types import Knowledge
-from advisor.workbench.columns import Column, row_numbers
+from advisor.workbench.columns import Column, Mask, row_numbers
 from advisor.workbench.fact_store import (
     SEED,
     FactStore,
@@ -48,6 +49,10 @@ _ALONE = 400
 """Up to so many scenarios no process is started."""
 _MOST_REFUSED = 20
 """Of so many requests at least one is expected to be answered."""
+_AT_ONCE = 250
+"""After an edit so many are asked again in one run, which takes seconds; the rest in later ones."""
+_MOST_OWED = 0.2
+"""The share of a sample that may be left for later runs; of more, all are asked at once."""
 
 
 class Origin(Struct, frozen=True):
@@ -91,19 +96,36 @@ def sampled_facts(
     )
 
 
+class _Near(Struct, frozen=True):
+    """Facts that were worked out under some knowledge, and what they rest on."""
+
+    place: Path
+    store: FactStore
+    entries: Mapping[str, str]
+    """Digest of every card and model."""
+    owed: Sequence[Given] = ()
+    """Requests that are to be asked again and were not yet: the store is without them."""
+
+
 def near_facts(
-    count: int, origin: Origin | None = None, *, progress: Progress | None = None
+    count: int,
+    origin: Origin | None = None,
+    *,
+    whole: bool = False,
+    progress: Progress | None = None,
 ) -> FactStore:
     """Give the facts of a sample in which what a changed card or model is named in is worked out.
 
     Requests keep the facts that they had under other knowledge where neither they nor their
     what-ifs name a card or model that changed; all else in knowledge must be the same. So a card
-    that became worth offering is not seen where it was not offered. Without such facts, and where
+    that became worth offering is not seen where it was not offered. What is named in more requests
+    than are asked at once leaves some out, which later runs ask. Without such facts, and where
     facts are kept for this very knowledge, it is ``sampled_facts``.
 
     Args:
         count: Scenarios.
         origin: The knowledge.
+        whole: Leave none out.
         progress: Told now and then how far it is.
 
     Raises:
@@ -115,14 +137,14 @@ def near_facts(
     exact, pointer = _path(what, known.sha256), _path(f"{what} near", rest)
     before = None if exact.is_file() else _pointed(pointer)
     if before is None:
-        made, place = sampled_facts(count, source, progress=progress), exact
+        store = sampled_facts(count, source, progress=progress)
+        now = _Near(exact, store, entries)
     else:
-        place = _path(f"{what} near", known.sha256)
-        made = _renewed(before, entries, known, source, progress)
-        _write(place, made)
-    content = json.dumps({"store": place.stem, "entries": entries}).encode()
-    write_kept(pointer, pointer.stem, [content], "facts-*.bin", _KEPT)
-    return made
+        asking = (known, source, progress)
+        now = _renewed(before, entries, _path(f"{what} near", known.sha256), asking, whole=whole)
+    kept = {"store": now.place.stem, "entries": entries, "owed": now.owed}
+    write_kept(pointer, pointer.stem, [json.dumps(kept).encode()], "facts-*.bin", _KEPT)
+    return now.store
 
 
 def _entries(known: Knowledge) -> tuple[dict[str, str], str]:
@@ -140,35 +162,55 @@ def _digest(content: object) -> str:
     return hashlib.sha256(written).hexdigest()[:32]
 
 
-def _pointed(pointer: Path) -> tuple[FactStore, Mapping[str, str]] | None:
-    """Read the facts that were asked for last, and what cards and models were then."""
+def _pointed(pointer: Path) -> _Near | None:
     content = read_kept(pointer, pointer.stem)
     try:
         found = json.loads(content or b"null")
-        store = found and _read(pointer.with_name(f"{found['store']}.bin"))
-        return (store, found["entries"]) if store else None
+        place = found and pointer.with_name(f"{found['store']}.bin")
+        store = place and _read(place)
+        return _Near(place, store, found["entries"], found["owed"]) if store else None
     except (ValueError, KeyError, TypeError):
         return None
 
 
 def _renewed(
-    before: tuple[FactStore, Mapping[str, str]],
+    before: _Near,
     entries: Mapping[str, str],
-    known: Knowledge,
-    origin: Origin,
-    progress: Progress | None,
-) -> FactStore:
+    place: Path,
+    asking: tuple[Knowledge, Origin, Progress | None],
+    *,
+    whole: bool,
+) -> _Near:
     """Ask again what names a changed entry, and for the first time what names an added one."""
-    store, old = before
+    known, origin, progress = asking
+    stale, again = _outdated(before, entries, known)
+    if not stale and not again:
+        return replace(before, entries=entries)
+    total = len(before.store) + len(before.owed)
+    few = len(again) <= _MOST_OWED * total and not whole
+    at_once = _AT_ONCE if few else len(again)
+    new = _counted(_parts(again[:at_once], known, origin, True), len(again[:at_once]), progress)
+    made = joined([part_without(before.store, stale), *new])
+    _write(place, made)
+    return _Near(place, made, entries, again[at_once:])
+
+
+def _outdated(
+    before: _Near, entries: Mapping[str, str], known: Knowledge
+) -> tuple[Mask, list[Given]]:
+    """Mark what names a changed entry, and list what to ask: first what asks about that entry."""
+    store, old = before.store, before.entries
     changed = {name for name, was in old.items() if entries.get(name) != was}
     added = entries.keys() - old.keys()
     stale = naming(store, changed)
     named = (store.requests[number] for number in row_numbers(stale, len(store)))
-    again = [g for g in named if g["gpu"] in known.gpus and g["model"] in known.models]
-    points = islice(drawn(known), len(store)) if added else ()
-    again += [given for given in points if given["gpu"] in added or given["model"] in added]
-    new = _counted(_parts(again, known, origin, True), len(again), progress)
-    return joined([part_without(store, stale), *new])
+    points = islice(drawn(known), len(store) + len(before.owed)) if added else ()
+    asked = [*named, *before.owed]
+    asked += [given for given in points if given["gpu"] in added or given["model"] in added]
+    again = [g for g in asked if g["gpu"] in known.gpus and g["model"] in known.models]
+    edited = changed | added
+    again.sort(key=lambda g: (edited.isdisjoint((g["gpu"], g["model"])), str(g["model"])))
+    return stale, again
 
 
 def facts_of(

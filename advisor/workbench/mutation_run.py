@@ -68,7 +68,8 @@ def mutated_rules(
     base = None
     if search.limit != 0:
         origin = Origin(folders.knowledge, workers=search.workers)
-        base = evaluate_all(near_facts(search.sample, origin, progress=progress), advisor.ruleset)
+        store = near_facts(search.sample, origin, whole=search.accept, progress=progress)
+        base = evaluate_all(store, advisor.ruleset)
     known = read_known(search.known) if search.known and not search.accept else None
     mutants = [mutant for rule in wanted for mutant in mutants_of(rule, advisor.vocabulary)]
     result = mutate(trial, base, mutants, known=known, limit=search.limit)

@@ -107,7 +107,11 @@ def broken(advisor: Advisor, advice: Conclusions) -> list[str]:
     barred = {item.option.key for item in advice.not_recommended}
     for item in advice.recommendations:
         option = item.option
-        again = advisor.estimate(apply_change(advice.request, dict(option.change)))
+        try:
+            again = advisor.estimate(apply_change(advice.request, dict(option.change)))
+        except UserError as refused:
+            found.append(f"refused: {option.key}: {refused}")
+            continue
         if (again.memory, again.speed) != (option.memory, option.speed):
             found.append(f"run again it differs: {option.key}")
         if not option.fits or again.memory.deficit_bytes:

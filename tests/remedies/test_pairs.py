@@ -46,6 +46,17 @@ def test_no_pair_where_it_makes_no_sense(given: dict[str, object]) -> None:
     assert not [o for o in advised(**given).options if o.scenario.cards]
 
 
+def test_no_pair_where_the_second_card_does_not_run_the_format() -> None:
+    advice = advised(
+        gpu="RTX 4070 Ti SUPER AD102", model="phi-3-small", precision="FP8", context=32768
+    )
+    pairs = [option for option in advice.options if option.scenario.cards]
+    assert pairs
+    for option in pairs:
+        assert "3060" not in str(option.change["gpu"])
+        assert run_again(advice, option).memory == option.memory
+
+
 def test_no_pair_where_the_second_card_would_do_alone() -> None:
     advice = advised(gpu="RX 6600 XT", model="qwen2.5-7b", precision="FP16")
     named = [str(o.change["gpu"]) for o in advice.options if o.scenario.cards]

@@ -169,6 +169,44 @@ def _named(store: FactStore, number: int) -> str:
     return f"{store.requests[number]['gpu']} {keys}"
 
 
+def test_what_an_edit_touches_is_asked_again_a_few_at_a_time(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch, asked: list[Given]
+) -> None:
+    monkeypatch.setattr(fact_store_files, "_AT_ONCE", 40)
+    monkeypatch.setattr(fact_store_files, "_MOST_OWED", 1.0)
+    built_in = near_facts(600, _knowing(monkeypatch, KNOWN))
+    naming = [str(g) for n, g in enumerate(built_in.requests) if "L40S" in _named(built_in, n)]
+    origin = _knowing(monkeypatch, _with_card("L40S", "L40S"))
+    lengths: list[int] = []
+    paid: list[list[str]] = []
+    while not lengths or lengths[-1] < len(built_in):
+        asked.clear()
+        found = near_facts(600, origin)
+        lengths.append(len(found))
+        paid.append([str(given) for given in asked])
+        assert 0 < len(asked) <= 40
+    assert lengths[0] == 600 - len(naming) + 40
+    own = {given for given in naming if "'gpu': 'L40S'" in given}
+    assert own
+    assert own <= set(paid[0])
+    assert sorted(given for part in paid for given in part) == sorted(naming)
+    assert _all(found) == _all(facts_of(built_in.requests, origin))
+    asked.clear()
+    assert _all(near_facts(600, origin)) == _all(found)
+    assert not asked
+
+
+def test_a_search_that_is_kept_leaves_nothing_for_later(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch, asked: list[Given]
+) -> None:
+    monkeypatch.setattr(fact_store_files, "_AT_ONCE", 40)
+    monkeypatch.setattr(fact_store_files, "_MOST_OWED", 1.0)
+    near_facts(600, _knowing(monkeypatch, KNOWN))
+    origin = _knowing(monkeypatch, _with_card("L40S", "L40S"))
+    assert len(near_facts(600, origin)) < 600
+    assert len(near_facts(600, origin, whole=True)) == 600
+
+
 def test_an_added_card_is_asked_about_and_one_that_went_is_not(
     own_cache: Path, monkeypatch: pytest.MonkeyPatch, asked: list[Given]
 ) -> None:
