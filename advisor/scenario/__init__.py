@@ -145,12 +145,15 @@ def any_context_key(scenario: Scenario) -> tuple[Key, Key]:
 def size_key(scenario: Scenario, gpu: Gpu | None) -> tuple[Key, Key]:
     """Give the like for what a scenario asks for, in which speed and most of the card are left out.
 
+    Whether cards and processor share one memory is kept: tables are looked up where they then lie.
+
     Args:
         scenario: The situation.
         gpu: Its card, where what it asks for follows from the card as well.
     """
     records: Key = (gpu, *_records(scenario)[1:], *scenario.cards)
-    return (*map(id, records), *_sizes(scenario)), records
+    one_memory = scenario.gpu is not None and scenario.gpu.unified_memory
+    return (*map(id, records), one_memory, *_sizes(scenario)), records
 
 
 _ROW_BACKENDS = [backend.name for backend in BACKENDS.values() if backend.holds_rows]

@@ -115,6 +115,22 @@ def test_the_table_lies_where_the_runtime_keeps_it(
     assert memory.weights_bytes - rest.weights_bytes == (0 if in_ram else table)
 
 
+@pytest.mark.parametrize("cards", [("RTX 4090", "DGX Spark"), ("DGX Spark", "RTX 4090")])
+def test_where_the_table_lies_does_not_depend_on_what_was_asked_before(
+    cards: tuple[str, str],
+) -> None:
+    """Both are CUDA; the Spark has one memory, in which the table counts with the card."""
+    whole = scenario(NAMES[0], "llama.cpp", "Q5_K_M")
+    table = weights_of(whole.model, whole.precision, whole.framework, KNOWLEDGE.ggml_types).lookup
+    at = [
+        resolve(Request(gpu=name, model=NAMES[0], precision="Q5_K_M"), KNOWLEDGE) for name in cards
+    ]
+    memory = dict(zip(cards, (estimate_memory(s, KNOWLEDGE) for s in at), strict=True))
+    one, two = memory["DGX Spark"], memory["RTX 4090"]
+    assert one.weights_bytes - two.weights_bytes == table
+    assert two.host_weights_bytes - one.host_weights_bytes == table
+
+
 def test_a_model_on_the_processor_keeps_its_table_there() -> None:
     given = Request(gpu="RTX 4090", model=NAMES[0], precision="Q4_K_M", gpu_layers=0, context=2048)
     whole = resolve(given, KNOWLEDGE)
