@@ -1,6 +1,6 @@
 """Load on ``advisor serve``: answers a second, how long they take, and memory over a long run.
 
-python -m benchmarks.serve                         estimate, advise and both, on two workers
+python -m benchmarks.serve                         each question for the first time and again
 python -m benchmarks.serve --long 1000000          memory while so many are asked
 python -m benchmarks.serve --contract 10000        requests drawn from the OpenAPI document
 """
@@ -17,8 +17,9 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -43,20 +44,18 @@ def server(workers: int, log: Path) -> Iterator[tuple[int, int]]:
             process.wait()
 
 
-def known_names(question: str, seed: int) -> Callable[[], bytes]:
-    """Draw requests of known cards and models, twenty of each."""
+def known_names(question: str, seed: int) -> list[bytes]:
+    """Requests of 20 known cards with 20 known models in four formats, in any order."""
     drawn = random.Random(seed)
     known = load_knowledge()
     cards = drawn.sample([one.name for one in known.gpus.values() if one.vram_bytes], 20)
     models = drawn.sample(list(known.models), 20)
-
-    def request() -> bytes:
-        asked = {"gpu": drawn.choice(cards), "model": drawn.choice(models)}
-        name = drawn.choice(("estimate", "advise")) if question == "both" else question
-        path = f"/{name}?{urlencode(asked | {'precision': drawn.choice(_PRECISIONS)})}"
-        return f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n".encode()
-
-    return request
+    asked = [
+        urlencode({"gpu": gpu, "model": model, "precision": precision})
+        for gpu, model, precision in product(cards, models, _PRECISIONS)
+    ]
+    drawn.shuffle(asked)
+    return [f"GET /{question}?{one} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n".encode() for one in asked]
 
 
 async def answered(
@@ -78,16 +77,16 @@ async def answered(
 
 
 async def load(
-    port: int, make: Callable[[], bytes], count: int, connections: int
+    port: int, requests: Iterable[bytes], connections: int
 ) -> tuple[list[float], Counter[int]]:
     """Ask over several connections at once; give times, in seconds, and statuses."""
-    times, statuses, left = list[float](), Counter[int](), iter(range(count))
+    times, statuses, left = list[float](), Counter[int](), iter(requests)
 
     async def client() -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**22)
-        for _ in left:
+        for request in left:
             began = time.perf_counter()
-            status, _media, _body = await answered(reader, writer, make())
+            status, _media, _body = await answered(reader, writer, request)
             times.append(time.perf_counter() - began)
             statuses[status] += 1
         writer.close()
@@ -97,12 +96,9 @@ async def load(
 
 
 def resident_mb(pid: int) -> float:
-    """Memory of a process and its children, without what they share counted twice."""
-    total = 0
-    for one in [pid, *children(pid)]:
-        lines = Path(f"/proc/{one}/smaps_rollup").read_text().splitlines()
-        total += next(int(x.split()[1]) for x in lines if x.startswith("Pss:"))
-    return total / 1024
+    """Memory of a process, what it shares with others counted in part."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return next(int(x.split()[1]) for x in lines if x.startswith("Pss:")) / 1024
 
 
 def children(pid: int) -> list[int]:
@@ -125,32 +121,45 @@ def told(name: str, times: Sequence[float], statuses: Counter[int], wall: float)
     ordered = sorted(times)
     at = {share: ordered[int(share * (len(ordered) - 1))] * 1e3 for share in (0.5, 0.99)}
     return (
-        f"{name:10} {len(times):8,} {len(times) / wall:8.0f}/s   p50 {at[0.5]:6.1f} ms   "
+        f"{name:16} {len(times):8,} {len(times) / wall:8.0f}/s   p50 {at[0.5]:6.1f} ms   "
         f"p99 {at[0.99]:6.1f} ms   worst {ordered[-1] * 1e3:6.0f} ms   {dict(statuses)}"
     )
 
 
 def run_load(port: int, pid: int, count: int, connections: int) -> None:
-    """Print a row for each kind of question."""
-    for name in ("estimate", "advise", "both"):
-        make = known_names(name, 1)
-        count = count if name == "estimate" else min(count, 1_500)
-        asyncio.run(load(port, make, min(count, 1_600), connections))
-        used, began = seconds_used(pid), time.perf_counter()
-        times, statuses = asyncio.run(load(port, make, count, connections))
-        wall = time.perf_counter() - began
-        cpu = (seconds_used(pid) - used) / count * 1e3
-        print(told(name, times, statuses, wall), f"  {cpu:.2f} ms of processor each", flush=True)
+    """Print what each kind of question takes when it comes for the first time, and again."""
+    asyncio.run(
+        load(port, known_names("estimate", 2) + known_names("advise", 2)[:200], connections)
+    )
+    for name in ("estimate", "advise"):
+        every = known_names(name, 1)
+        for row, requests in (
+            (f"{name}, first", every),
+            (f"{name}, again", random.Random(3).choices(every, k=count)),
+        ):
+            used, began = seconds_used(pid), time.perf_counter()
+            times, statuses = asyncio.run(load(port, requests, connections))
+            wall = time.perf_counter() - began
+            cpu = (seconds_used(pid) - used) / len(times) * 1e3
+            print(told(row, times, statuses, wall), f"  {cpu:.2f} ms of processor each", flush=True)
+    shares = [f"{resident_mb(one):.1f}" for one in (pid, *children(pid))]
+    print(f"{' + '.join(shares)} MB", flush=True)
 
 
 def run_long(port: int, pid: int, count: int, connections: int) -> None:
-    """Print memory after each tenth."""
-    make = known_names("estimate", 2)
+    """Print memory after each tenth: estimates, of ever new contexts."""
+    drawn = random.Random(2)
+    every = known_names("estimate", 2)
     for part in range(1, 11):
         began = time.perf_counter()
-        times, statuses = asyncio.run(load(port, make, count // 10, connections))
-        row = told("estimate", times, statuses, time.perf_counter() - began)
-        print(f"{part * count // 10:10,} {resident_mb(pid):7.1f} MB   {row}", flush=True)
+        asked = (
+            drawn.choice(every).replace(b" HTTP", b"&context=%d HTTP" % drawn.randrange(999, 9_999))
+            for _ in range(count // 10)
+        )
+        times, statuses = asyncio.run(load(port, asked, connections))
+        row = told("", times, statuses, time.perf_counter() - began)
+        memory = sum(map(resident_mb, (pid, *children(pid))))
+        print(f"{part * count // 10:10,} {memory:7.1f} MB   {row}", flush=True)
 
 
 async def run_contract(port: int, count: int, seed: int) -> int:

@@ -87,8 +87,9 @@ def serve(
 
     limits, hosts = Limits(body_bytes=_bytes(body_limit)), hosts_of(host, trusted_host)
     setup = setup_of(own, files=allow_files, hub=allow_hub)
+    lasting = not (allow_files or allow_hub)
     listen(
-        lambda pool: application(pool, limits=limits, log=log, hosts=hosts),
+        lambda pool: application(pool, limits=limits, log=log, hosts=hosts, lasting=lasting),
         Place(host, port),
         setup,
         workers,

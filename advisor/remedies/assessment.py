@@ -17,7 +17,7 @@ from advisor.estimator.speed import estimate_speed
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.knowledge.vocabulary import FactValue
 from advisor.memo import Kept
-from advisor.scenario import Key, Scenario, any_context_key, offloads, split_of, support, whole_key
+from advisor.scenario import Key, Scenario, offloads, split_of, support, whole_key
 from advisor.scenario.figures import (
     Margin,
     Memory,
@@ -74,10 +74,14 @@ def known_outlook(scenario: Scenario, knowledge: Knowledge) -> Outlook | None:
 def _outlook(scenario: Scenario, knowledge: Knowledge) -> Outlook:
     memory = estimate_memory(scenario, knowledge)
     fits = memory.deficit_bytes == 0 and host_fits(scenario, memory)
-    lasting = _lasting_of(scenario, knowledge)
-    speed = _speed_of(scenario, memory, lasting) if fits else None
+    speed = estimate_speed(scenario, memory, knowledge) if fits else None
     margin = margin_of(memory, knowledge.policy) if fits else None
-    facts: dict[str, FactValue] = {"option.fits": fits, **lasting.facts}
+    facts: dict[str, FactValue] = {"option.fits": fits}
+    put(facts, "option.exam_loss", exam_loss(scenario))
+    put(facts, "option.weights_loss", weights_loss(scenario))
+    _put_scenario(facts, scenario)
+    if scenario.gpu:
+        _put_card(facts, scenario, scenario.gpu)
     if margin:
         facts["option.margin"] = margin
     facts["option.context"] = float(scenario.context_tokens)
@@ -85,49 +89,7 @@ def _outlook(scenario: Scenario, knowledge: Knowledge) -> Outlook:
         facts["option.trained_length"] = scenario.context_tokens >= trained
     _put_memory(facts, scenario, memory, knowledge.policy["system_ram_bytes"])
     _put_speed(facts, speed)
-    return Outlook(memory, speed, fits, margin, lasting.quality_loss_percent, facts)
-
-
-class _Lasting(Struct):
-    """What holds of a scenario whatever its context."""
-
-    knowledge: Knowledge
-    records: Key
-    quality_loss_percent: float | None
-    facts: Mapping[str, FactValue]
-    speed: Speed | None = None
-    timed: bool = False
-    """Whether ``speed`` was estimated: it is where the model lies wholly on equal cards."""
-
-
-_kept_lasting: Kept[Key, _Lasting] = Kept(1_024)
-"""Without it a plan takes 1.02 times as long."""
-
-
-def _lasting_of(scenario: Scenario, knowledge: Knowledge) -> _Lasting:
-    key, records = any_context_key(scenario)
-    found = _kept_lasting.get(key)
-    if found is None or found.knowledge is not knowledge:
-        facts: dict[str, FactValue] = {}
-        put(facts, "option.exam_loss", exam_loss(scenario))
-        put(facts, "option.weights_loss", weights_loss(scenario))
-        _put_scenario(facts, scenario)
-        if scenario.gpu:
-            _put_card(facts, scenario, scenario.gpu)
-        found = _Lasting(knowledge, records, quality_loss(scenario), facts)
-        _kept_lasting.put(key, found)
-    return found
-
-
-def _speed_of(scenario: Scenario, memory: Memory, lasting: _Lasting) -> Speed | None:
-    """Estimate the speed; where all lies on equal cards, it is that of any context that fits."""
-    waiting = (memory.held_sequences or scenario.batch) < scenario.batch
-    if offloads(scenario) or scenario.cards or waiting:
-        return estimate_speed(scenario, memory, lasting.knowledge)
-    if not lasting.timed:
-        lasting.speed = estimate_speed(scenario, memory, lasting.knowledge)
-        lasting.timed = True
-    return lasting.speed
+    return Outlook(memory, speed, fits, margin, quality_loss(scenario), facts)
 
 
 def put(facts: dict[str, FactValue], name: str, value: float | None) -> None:

@@ -87,9 +87,6 @@ _records = attrgetter(*_RECORDS)
 _BESIDE = ("cards", "read_as")
 """What is in no key as it is: the cards count as records, the wording of a request not at all."""
 _figures = attrgetter(*[name for name in _NAMES if name not in {*_RECORDS, *_BESIDE}])
-_any_context = attrgetter(
-    *[n for n in _NAMES if n not in {*_RECORDS, *_BESIDE, "context_tokens", "prefer", "use"}]
-)
 _sizes = attrgetter(*[n for n in _NAMES if n not in {*_RECORDS, *_BESIDE, *_SPEED_ALONE}])
 
 Key = tuple[object, ...]
@@ -134,12 +131,6 @@ def whole_key(scenario: Scenario) -> tuple[Key, Key]:
     """
     records: Key = (*_records(scenario), *scenario.cards)
     return (*map(id, records), *_figures(scenario)), records
-
-
-def any_context_key(scenario: Scenario) -> tuple[Key, Key]:
-    """Give the like for what holds whatever the context and whatever is preferred."""
-    records: Key = (*_records(scenario), *scenario.cards)
-    return (*map(id, records), *_any_context(scenario)), records
 
 
 def size_key(scenario: Scenario, gpu: Gpu | None) -> tuple[Key, Key]:

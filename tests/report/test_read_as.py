@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from advisor.report import FORMATS, Page
 from advisor.report.assembly import document
-from advisor.scenario import any_context_key, size_key, whole_key
+from advisor.scenario import size_key, whole_key
 from tests.report.samples import SAMPLES
 
 LINE = "'gpt-oss:20b' is read as gpt-oss-20b in MXFP4."
@@ -40,5 +40,4 @@ def test_the_wording_of_a_request_makes_no_other_situation() -> None:
     scenario = next(iter(SAMPLES.values()))().scenario
     worded = replace(scenario, read_as=(LINE,))
     assert whole_key(worded)[0] == whole_key(scenario)[0]
-    assert any_context_key(worded)[0] == any_context_key(scenario)[0]
     assert size_key(worded, None)[0] == size_key(scenario, None)[0]

@@ -9,13 +9,16 @@ import signal
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from starlette.types import ASGIApp
 
 from advisor.service.answers import Asked
-from advisor.service.workers import Setup, Workers
+from advisor.service.workers import Answering, Setup, Workers
 from tests.cli.running import run
+from tests.service.asking import Service
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -61,6 +64,21 @@ def test_a_worker_that_takes_too_long_or_dies_is_replaced() -> None:
         assert not any(one._process.is_alive() for one in pool._every if one._process)
 
     asyncio.run(asked())
+
+
+@pytest.mark.parametrize("reach", [(), ("--allow-files",), ("--allow-hub",)])
+def test_answers_are_kept_where_nothing_but_names_is_asked(
+    reach: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = Service()
+
+    def listening(make: Callable[[Answering], ASGIApp], *_: object) -> None:
+        asked.app = make(asked.workers)
+
+    monkeypatch.setattr("advisor.cli.serve.listen", listening)
+    assert run(capsys, "serve", *reach).code == 0
+    got = asked.get("/estimate", model="llama-3-8b")
+    assert ("etag" in got.headers) == (not reach)
 
 
 def test_wrong_folders_and_ports_are_told_at_once(

@@ -20,6 +20,7 @@ from advisor.service.questions import FORMS, QUESTIONS
 from advisor.service.watch import form_wanted
 from tests.models.gguf_files import tiny
 from tests.models.hub_server import serving
+from tests.models.safetensors_files import CONFIG
 from tests.published_schemas import schema
 from tests.service.asking import Here, Service, session, slowly
 from tests.service.contract import draw, problems_of
@@ -206,6 +207,30 @@ def test_the_name_of_an_answer_follows_all_that_it_rests_on(service: Service) ->
         tags.add(tag(Service(other)))
     assert len(tags) == 7
     assert tag(Service()) in tags
+
+
+def test_what_was_asked_lately_is_answered_without_a_worker(service: Service) -> None:
+    for form in ("json", "html", "text"):
+        first = service.get("/advise", **LLAMA, batch=3, format=form)
+        before = len(service.workers.asked)
+        again = service.get("/advise", **LLAMA, batch=3, format=form)
+        assert (again.content, again.headers) == (first.content, first.headers)
+        assert len(service.workers.asked) == before
+    assert service.get("/advise", gpu="RTX 4090", model="nope").status_code == 422
+    assert service.get("/advise", gpu="RTX 4090", model="nope").status_code == 422
+    assert len(service.workers.asked) == before + 2
+
+
+def test_an_answer_from_a_file_is_never_kept(tmp_path: Path) -> None:
+    own = Service(Here(session(files=True)), lasting=False)
+    config = tmp_path / "config.json"
+    told = []
+    for layers in (16, 32):
+        config.write_text(json.dumps({**CONFIG, "num_hidden_layers": layers}))
+        got = own.get("/estimate", model=str(config))
+        assert "etag" not in got.headers
+        told.append(got.json()["parameters"]["total"])
+    assert told[0] < told[1]
 
 
 # ---- many at once
