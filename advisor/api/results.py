@@ -11,9 +11,10 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from advisor.advice.document import wrong_in
-from advisor.report import FORMATS, Page, chosen, json_line, render_json
+from advisor.report import FORMATS, Page, chosen, render_json
 from advisor.report.figures import say, spoken
 from advisor.report.prose import too_long
+from advisor.units import json_line
 
 if TYPE_CHECKING:
     from advisor.advice.document import Advice

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -14,22 +14,20 @@ from advisor.estimator.placement import (
     Card,
     Fixed,
     cards_of,
-    communication,
     fixed_of,
     splits_by_layer,
-    trades,
+    traded,
 )
 from advisor.memo import Kept
 from advisor.models import text_alone
 from advisor.runtimes import runtime_of
-from advisor.runtimes.base import CacheShape, Cells, Range, Weights
+from advisor.runtimes.base import CacheShape, Cells, Compute, Range, Weights
 from advisor.scenario import (
     divides_requests,
     holding,
     is_pipeline,
     sequences_of_a_rank,
     size_key,
-    split_of,
 )
 from advisor.scenario.figures import UNCHECKED, CacheRoom, CardMemory, Memory
 from advisor.units import plain
@@ -38,14 +36,9 @@ if TYPE_CHECKING:
     from advisor.knowledge.types import Knowledge
     from advisor.scenario import Key, Scenario
 
+Placed = tuple[Sequence[Card], Fixed]
+"""What a card offers, and what lies on it whatever the context and the batch."""
 _OVERHEAD = "overhead: the runtime's own memory, published as a range"
-_TENSOR = "shards: norms and other small tensors are taken as split too"
-_ATTENTION = "shards: all but the routed experts is taken to lie on every card"
-_DIVIDED: Mapping[str | None, tuple[str, ...]] = {"dp-attention": (_ATTENTION,), "data": ()}
-_COMMUNICATION = "overhead: with the buffers between cards, a wide range from few published logs"
-_COMMUNICATION_UNKNOWN = (
-    "overhead: without the buffers between cards, for which no figure is held here"
-)
 _MIX = "weights: a maker's own mix of types, sized as a listed format"
 _SPLIT = "split: unequal cards are taken to share the layers by the memory that is free on them"
 
@@ -59,6 +52,10 @@ class _Share(Struct):
     below: int = 0
     """How far the true figure may lie below the sum, bytes."""
     above: int = 0
+
+
+_Loaded = tuple[Fixed, Cells, Compute, Compute, list[_Share]]
+"""What one model takes: what it computes in, what the tower that reads images does, by card."""
 
 
 class _Demand(Struct):
@@ -96,7 +93,12 @@ def estimate_memory(scenario: Scenario, knowledge: Knowledge) -> Memory:
 
 
 def free_bytes(
-    scenario: Scenario, knowledge: Knowledge, *, once: bool = False, in_full: bool = False
+    scenario: Scenario,
+    knowledge: Knowledge,
+    *,
+    once: bool = False,
+    in_full: bool = False,
+    placed: Placed | None = None,
 ) -> int | None:
     """Say what stays free on the fullest card, bytes, negative when it does not run.
 
@@ -108,15 +110,18 @@ def free_bytes(
         knowledge: As for ``estimate_memory``.
         once: Keep nothing: a search passes sizes that nobody will ask for again.
         in_full: Ask for the whole batch at once of a server too.
+        placed: What lies on its card, where that is known already.
 
     Raises:
         RequestError: A figure of the architecture or of the format is not known.
     """
-    cards = cards_of(scenario, knowledge)
+    cards, fixed = placed or (cards_of(scenario, knowledge), None)
     if cards[0].usable is None:
         return None
     if not in_full and runtime_of(scenario.framework).claims_memory:
         scenario = holding(scenario, 1)
+    if once and scenario.draft_model is None and not scenario.mtp:
+        return _least_free(_loaded(scenario, knowledge, cards, fixed=fixed)[-1], cards)
     demand_of = _fresh_demand if once else _whole_demand
     return _least_free(demand_of(scenario, knowledge, cards).cards, cards)
 
@@ -149,7 +154,7 @@ def _held(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card]) -> in
     return bisect_left(range(2, scenario.batch), True, key=lacks) + 1
 
 
-_kept: Kept[Key, tuple[Knowledge, Key, _Demand]] = Kept(4_096)
+_kept: Kept[Key, tuple[Knowledge, Key, _Demand]] = Kept(2_048)
 """Without it a plan takes 1.06 times as long, lines of ``estimate`` 1.04."""
 
 
@@ -182,16 +187,8 @@ def _demand(
     scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card], *, beside: bool = False
 ) -> _Demand:
     """Size what one model takes; ``beside`` another that the runtime has on these cards."""
-    fixed = fixed_of(scenario, knowledge, cards)
+    fixed, cells, found, seen, shares = _loaded(scenario, knowledge, cards, beside=beside)
     weights, cache, placement = fixed.weights, fixed.cache, fixed.placement
-    runtime = runtime_of(scenario.framework)
-    slots = -(-scenario.slots * sequences_of_a_rank(scenario) // scenario.batch)
-    each = replace(scenario, batch=sequences_of_a_rank(scenario), slots=slots)
-    cells = runtime.cells(each, cache.window, each.context_tokens, each.batch)
-    size = runtime.compute_beside if beside else runtime.compute
-    found = size(each, cache, cells, placement, knowledge.policy)
-    seen = runtime.image_compute(each, knowledge.policy)
-    shares = _shares(scenario, fixed, cells)
     demand = _Demand(
         cards=shares,
         host_weights=placement.host,
@@ -205,9 +202,7 @@ def _demand(
     )
     if not scenario.framework.memory_checked:
         demand.approximate += (UNCHECKED,)
-    _add_compute(demand, scenario, found.device, knowledge)
-    for share in demand.cards[: 1 if splits_by_layer(scenario) else None]:
-        _hold(share, seen.device)
+    demand.approximate += traded(scenario, knowledge)
     if scenario.cards and len(placement.cards) > 1 and not is_pipeline(scenario):
         demand.approximate += (_SPLIT,)
     unsure = weights.spread
@@ -220,6 +215,34 @@ def _demand(
         share.below += max(spread, fewer) + round(cache.loose * share.kv_cache)
         share.above += spread
     return demand
+
+
+def _loaded(
+    scenario: Scenario,
+    knowledge: Knowledge,
+    cards: Sequence[Card],
+    *,
+    beside: bool = False,
+    fixed: Fixed | None = None,
+) -> _Loaded:
+    """Size what a search asks for again and again; nothing is told of it."""
+    fixed = fixed or fixed_of(scenario, knowledge, cards)
+    cache, runtime = fixed.cache, runtime_of(scenario.framework)
+    each, batch = scenario, sequences_of_a_rank(scenario)
+    if batch < scenario.batch:
+        slots = -(-scenario.slots * batch // scenario.batch)
+        each = replace(scenario, batch=batch, slots=slots)
+    cells = runtime.cells(each, cache.window, each.context_tokens, batch)
+    size = runtime.compute_beside if beside else runtime.compute
+    found = size(each, cache, cells, fixed.placement, knowledge.policy)
+    shares = _shares(scenario, fixed, cells)
+    for share in shares:
+        _hold(share, found.device)
+    seen = runtime.image_compute(each, knowledge.policy)
+    if seen.device.high:
+        for share in shares[: 1 if splits_by_layer(scenario) else None]:
+            _hold(share, seen.device)
+    return fixed, cells, found, seen, shares
 
 
 def _shares(scenario: Scenario, fixed: Fixed, cells: Cells) -> list[_Share]:
@@ -238,18 +261,6 @@ def _shares(scenario: Scenario, fixed: Fixed, cells: Cells) -> list[_Share]:
     on_cards = fixed.placement.cards[0]
     kept = kept_by_shard(scenario, fixed.cache, cells, on_cards.first, on_cards.last)
     return [_Share(-(-whole.weights // cards), kept, 0) for _ in range(cards)]
-
-
-def _add_compute(demand: _Demand, scenario: Scenario, found: Range, knowledge: Knowledge) -> None:
-    for share in demand.cards:
-        _hold(share, found)
-    if scenario.gpus == 1:
-        return
-    if not splits_by_layer(scenario):
-        demand.approximate += _DIVIDED.get(split_of(scenario), (_TENSOR,))
-    if trades(scenario):
-        known = communication(scenario.backend, knowledge.policy).central
-        demand.approximate += (_COMMUNICATION if known else _COMMUNICATION_UNKNOWN,)
 
 
 def _hold(share: _Share, found: Range) -> None:
@@ -292,7 +303,7 @@ def _add_head(demand: _Demand, scenario: Scenario) -> None:
 
 
 def _memory(scenario: Scenario, demand: _Demand, cards: Sequence[Card], held: int | None) -> Memory:
-    shares, each = demand.cards, _per_gpu(demand.cards, cards)
+    shares, each = demand.cards, tuple(map(_card, demand.cards, cards))
     weights = kv_cache = compute = below = above = overhead = 0
     for share, card in zip(shares, cards, strict=True):
         weights += share.weights
@@ -357,10 +368,6 @@ def _room(scenario: Scenario, demand: _Demand, each: Sequence[CardMemory]) -> Ca
         tokens = room * cells.stream_full // taken // block * block
     whole = sum(taken for _, taken in shares)
     return CacheRoom(whole * room // (batch * taken), tokens, room // taken)
-
-
-def _per_gpu(shares: list[_Share], cards: Sequence[Card]) -> tuple[CardMemory, ...]:
-    return tuple(_card(share, card) for share, card in zip(shares, cards, strict=True))
 
 
 def _card(share: _Share, card: Card) -> CardMemory:

@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from advisor.estimator import estimate_memory, free_bytes
-from advisor.estimator.placement import Card, cards_of, claim_of, largest_share, usable_bytes
+from advisor.estimator import Placed, estimate_memory, free_bytes
+from advisor.estimator.placement import (
+    Card,
+    cards_of,
+    claim_of,
+    fixed_of,
+    largest_share,
+    usable_bytes,
+)
 from advisor.runtimes import runtime_of
 from advisor.scenario import Scenario, holding, split_of, support, with_batch
 from advisor.scenario.figures import Limits, Memory, thin_below_bytes
@@ -47,8 +54,10 @@ def find_limits(scenario: Scenario, knowledge: Knowledge, memory: Memory) -> Lim
     if memory.held_sequences in {None, scenario.batch}:
         start = (memory.headroom_bytes or 0) - (memory.deficit_bytes or 0)
     most = runtime_of(scenario.framework).most_sequences
-    batch = largest_batch(scenario, knowledge, most, start)
-    return Limits(_largest_context(scenario, knowledge, start, in_full=True), batch)
+    placed = _placed(scenario, knowledge)
+    batch = largest_batch(scenario, knowledge, most, start, placed=placed)
+    context = _largest_context(scenario, knowledge, start, in_full=True, placed=placed)
+    return Limits(context, batch)
 
 
 def largest_batch(
@@ -58,6 +67,7 @@ def largest_batch(
     start: int | None = None,
     *,
     roomy: bool = False,
+    placed: Placed | None = None,
 ) -> int | None:
     """Find the largest batch up to ``most`` that fits; None when none does.
 
@@ -67,11 +77,14 @@ def largest_batch(
         most: Where the search ends.
         start: Bytes left as the scenario stands, where known.
         roomy: Whether so much is to stay free that the margin is not thin.
+        placed: As for ``free_bytes``.
     """
     least = spare_bytes(scenario, knowledge) if roomy else 0
+    placed = placed or _placed(scenario, knowledge)
 
     def free(batch: int) -> int:
-        return _free(with_batch(scenario, batch), knowledge, in_full=True) - least
+        other = with_batch(scenario, batch)
+        return _free(other, knowledge, in_full=True, placed=placed) - least
 
     return largest_that_fits(free, most, None if start is None else (scenario.batch, start))
 
@@ -147,18 +160,33 @@ def spare_bytes(scenario: Scenario, knowledge: Knowledge) -> int:
     return thin_below_bytes(most, knowledge.policy)
 
 
+def _placed(scenario: Scenario, knowledge: Knowledge) -> Placed | None:
+    """Place the weights for every context and batch; several cards may share them otherwise."""
+    if scenario.gpus > 1:
+        return None
+    cards = cards_of(scenario, knowledge)
+    return cards, fixed_of(scenario, knowledge, cards)
+
+
 def _has_card(scenario: Scenario) -> bool:
     return scenario.gpu is not None and scenario.gpu.vram_bytes is not None
 
 
-def _free(scenario: Scenario, knowledge: Knowledge, *, in_full: bool = False) -> int:
-    free = free_bytes(scenario, knowledge, once=True, in_full=in_full)
+def _free(
+    scenario: Scenario, knowledge: Knowledge, *, in_full: bool = False, placed: Placed | None = None
+) -> int:
+    free = free_bytes(scenario, knowledge, once=True, in_full=in_full, placed=placed)
     assert free is not None
     return free
 
 
 def _largest_context(
-    scenario: Scenario, knowledge: Knowledge, start: int | None = None, *, in_full: bool = False
+    scenario: Scenario,
+    knowledge: Knowledge,
+    start: int | None = None,
+    *,
+    in_full: bool = False,
+    placed: Placed | None = None,
 ) -> int | None:
     """Search in steps of the runtime's padding, within which memory does not change.
 
@@ -169,12 +197,16 @@ def _largest_context(
         knowledge: As for ``estimate_memory``.
         start: Bytes left as the scenario stands, where known.
         in_full: As for ``free_bytes``.
+        placed: Likewise.
     """
     most = scenario.model.trained_context_tokens or LONGEST_TOKENS
     step = runtime_of(scenario.framework).step_tokens(scenario)
 
+    placed = placed or _placed(scenario, knowledge)
+
     def free(tokens: int) -> int:
-        return _free(replace(scenario, context_tokens=tokens), knowledge, in_full=in_full)
+        other = replace(scenario, context_tokens=tokens)
+        return _free(other, knowledge, in_full=in_full, placed=placed)
 
     if start is not None and start < 0 and free(1) < 0:
         return None

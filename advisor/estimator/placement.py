@@ -163,6 +163,13 @@ def host_fits(scenario: Scenario, memory: Memory) -> bool:
     return scenario.ram_bytes is None or needed <= scenario.ram_bytes
 
 
+_TENSOR = "shards: norms and other small tensors are taken as split too"
+_ATTENTION = "shards: all but the routed experts is taken to lie on every card"
+_DIVIDED: Mapping[str | None, tuple[str, ...]] = {"dp-attention": (_ATTENTION,), "data": ()}
+_COMMUNICATION = "overhead: with the buffers between cards, a wide range from few published logs"
+_COMMUNICATION_UNKNOWN = (
+    "overhead: without the buffers between cards, for which no figure is held here"
+)
 _PERCENT = 100
 _MOST_CARDS = 16_384
 """Room for every card of a catalogue in every framework. Without what is kept a plan takes
@@ -300,6 +307,17 @@ def trades(scenario: Scenario) -> bool:
     """Whether the cards pass on results through a library with buffers of its own."""
     shared = is_pipeline(scenario) or not splits_by_layer(scenario)
     return scenario.gpus > 1 and shared and split_of(scenario) != "data"
+
+
+def traded(scenario: Scenario, knowledge: Knowledge) -> tuple[str, ...]:
+    """Say what is approximate where cards share every tensor, or pass on results."""
+    if scenario.gpus == 1:
+        return ()
+    shared = () if splits_by_layer(scenario) else _DIVIDED.get(split_of(scenario), (_TENSOR,))
+    if not trades(scenario):
+        return shared
+    known = communication(scenario.backend, knowledge.policy).central
+    return (*shared, _COMMUNICATION if known else _COMMUNICATION_UNKNOWN)
 
 
 def communication(backend: str | None, policy: Mapping[str, float]) -> Range:

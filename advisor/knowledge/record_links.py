@@ -102,7 +102,8 @@ def link_frameworks(
         _check_known(entry, "usual_formats", "weight format", formats)
         _check_known(entry, "kv_types", "KV-cache type", kinds)
         _check_known(entry, "model_types_of", "framework before it", earlier)
-        types = earlier.get(read.record.model_types_of or "", read.record.model_types)
+        stated = tuple(sorted(read.record.model_types))
+        types = earlier.get(read.record.model_types_of or "", stated)
         limits = _limits(entry, earlier)
         read.record = replace(read.record, model_types=types, format_limits=limits)
         earlier[entry.name] = types

@@ -241,7 +241,7 @@ class Framework(Struct, frozen=True):
     vendors: Annotated[tuple[str, ...], _VENDORS]
     formats: Texts
     """Format names it runs, in the order it prefers them."""
-    model_types: Texts
+    model_types: Texts  # in order of the alphabet, once the file is read
     """Hugging Face ``model_type``s it supports; ``("*",)`` means any."""
     kv_types: Texts
     memory_model: Text

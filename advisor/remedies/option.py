@@ -16,8 +16,8 @@ from advisor.knowledge.types import Format, Framework, Knowledge
 from advisor.knowledge.vocabulary import FactValue
 from advisor.remedies.assessment import known_outlook, outlook_of, quality_loss
 from advisor.scenario import Scenario, can_split, offloads, split_of
-from advisor.scenario.asked_format import precision_asked
-from advisor.scenario.choices import Pair, choices_for, server_caches
+from advisor.scenario.asked_format import precision_asked, server_caches
+from advisor.scenario.choices import Pair, choices_for
 from advisor.scenario.figures import Limits, Memory, Speed
 from advisor.scenario.host import beside_its_card
 from advisor.scenario.resolve import (

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-import msgspec
-from msgspec import Struct
+from msgspec import Struct, json
 
 from advisor.errors import RequestError
 from advisor.knowledge.layers import Stack
@@ -18,7 +15,7 @@ from advisor.report.figures import say, spoken, wrapped
 from advisor.report.prose import Length, Report, report
 from advisor.report.remedy_view import Remedy
 from advisor.suggest import did_you_mean
-from advisor.units import typed
+from advisor.units import json_line, typed
 
 if TYPE_CHECKING:
     from advisor.advice.document import Advice
@@ -314,17 +311,6 @@ def chosen(form: str, forms: Mapping[str, Callable[[], str]]) -> str:
     return forms[form]()
 
 
-_TEXT = msgspec.json.Encoder()
-_BINARY = msgspec.msgpack.Encoder()
-_UNUSUAL = re.compile(
-    rb"\xcb(?<=[a-z0-9_.]{2}\xcb)(?!\x00{8})"
-    rb"(?:[\x00-\x3e\x80-\xbe]|[\x3f\xbf][\x00-\x1a]|[\x43\xc3][\x41-\xff]|[\x44-\x7f\xc4-\xff])"
-)
-"""A float behind a key that is not finite, or below 1e-4 or from 1e16 on: those Python writes
-``1e-05`` and msgspec ``1e-5``, and what is no number msgspec writes as null. Looked for in the
-binary form, where it has its own mark; it may be found where there is none."""
-
-
 def render_json(doc: object, *, indent: int | None = 2) -> str:
     """Write the document as JSON, keys in document order, with a final newline.
 
@@ -336,31 +322,4 @@ def render_json(doc: object, *, indent: int | None = 2) -> str:
         ValueError: A figure is not a number.
     """
     line = json_line(doc)
-    return (line if indent is None else msgspec.json.format(line, indent=indent) + b"\n").decode()
-
-
-def json_line(doc: object) -> bytes:
-    """Write the document as a line of JSON Lines.
-
-    Raises:
-        ValueError: A figure is not a number.
-    """
-    try:
-        if not _UNUSUAL.search(_BINARY.encode(doc)):
-            line = _TEXT.encode(doc)
-            if line.isascii() and b"\x7f" not in line:
-                return line + b"\n"
-            return f"{_shielded(line.decode())}\n".encode()
-    except (TypeError, OverflowError, msgspec.MsgspecError):
-        pass
-    text = json.dumps(
-        msgspec.to_builtins(doc), ensure_ascii=False, allow_nan=False, separators=(",", ":")
-    )
-    return f"{_shielded(text)}\n".encode()
-
-
-def _shielded(text: str) -> str:
-    """Write what a terminal would obey as JSON's own escapes; the values are the same."""
-    if text.replace("\n", "").isprintable():
-        return text
-    return "".join(c if c == "\n" or c.isprintable() else json.dumps(c)[1:-1] for c in text)
+    return (line if indent is None else json.format(line, indent=indent) + b"\n").decode()

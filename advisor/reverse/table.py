@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.knowledge.catalogue import Cards
-from advisor.report import chosen, json_line, render_json
+from advisor.report import chosen, render_json
 from advisor.report import figures as f
 from advisor.report.figures import wrapped
 from advisor.report.views import escaped
@@ -30,7 +30,7 @@ from advisor.reverse.view import (
 )
 from advisor.reverse.words import left_out_words, ranking_words
 from advisor.scenario.resolve import DEFAULT_CONTEXT_TOKENS, default_context
-from advisor.units import plain
+from advisor.units import json_line, plain
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Knowledge

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from advisor.errors import RequestError
-from advisor.knowledge.types import Format, Framework, Knowledge
+from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.models.stored_tensors import PACKED, Model
 from advisor.reading.known import read_format
 from advisor.scenario import support
 from advisor.scenario.settings import Request
 
+Caches = tuple[str, ...]
+"""Names of types of the cache."""
 DEFAULT_PRECISION = "FP16"
 PUBLISHED = "the published format"
 """Stands for the formats that hold what was released, those of as many bits, then FP16."""
@@ -123,3 +126,17 @@ def is_own_dtype(asked: str, chosen: Format) -> bool:
     """Whether 16 bits were taken as the checkpoint's own type, which no command need name."""
     own = asked == USUAL or _SIXTEEN.fullmatch(asked.strip().casefold())
     return bool(own) and chosen.family == "unquantized"
+
+
+def server_caches(
+    knowledge: Knowledge, gpu: Gpu | None, batch: int, asked: str, caches: Iterable[KvType]
+) -> Caches:
+    """Name the types of the cache that a server is to keep where one is meant, else nothing.
+
+    One is: many requests on a card of a data centre, and no file of another program.
+    """
+    many = batch >= knowledge.policy["server_from_sequences"]
+    on_server = many and gpu is not None and gpu.segment == "datacenter"
+    if not on_server or not (asked in {USUAL, PUBLISHED} or is_family(asked)):
+        return ()
+    return tuple(kind.name for kind in caches)

@@ -14,7 +14,7 @@ from advisor.reading.known import ModelRead
 from advisor.reading.model_names import read_model
 from advisor.scenario import Scenario, support
 
-_MODEL_FILES = frozenset({".json", ".gguf", ".safetensors"})
+_MODEL_FILES = (".json", ".gguf", ".safetensors")
 
 
 def find_model_named(text: str, knowledge: Knowledge) -> Model:
@@ -83,7 +83,8 @@ def _from_files(text: str) -> ModelRead:
 
 def _is_path(text: str) -> bool:
     """Whether a text can only be a path: ``publisher/model`` is a Hugging Face id."""
-    return text.startswith((".", "/", "~")) or Path(text).suffix in _MODEL_FILES or "\\" in text
+    begins, ends = text.startswith((".", "/", "~")), text.rstrip("/.").endswith(_MODEL_FILES)
+    return begins or ends or "\\" in text
 
 
 def _exists(text: str) -> bool:

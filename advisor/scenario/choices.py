@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 
 from msgspec.structs import replace
 
 from advisor.errors import RequestError
-from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
+from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 from advisor.memo import Kept
 from advisor.models.shape import UNKNOWN
 from advisor.models.stored_tensors import Model
@@ -17,6 +19,7 @@ from advisor.scenario.asked_format import (
     DEFAULT_PRECISION,
     PUBLISHED,
     USUAL,
+    Caches,
     formats_for,
     formats_named,
     is_family,
@@ -24,9 +27,8 @@ from advisor.scenario.asked_format import (
 from advisor.scenario.capability import is_obtainable
 from advisor.units import shell_word
 
-_MOST_KINDS = 128
 Pair = tuple[Format, Framework]
-Caches = tuple[str, ...]
+_Distance = Callable[[Format], tuple[int, float]]
 _OWN = {"bfloat16": "BF16", "float16": "FP16"}
 """The format of a checkpoint's own 16 bits."""
 
@@ -63,6 +65,17 @@ class Choices:
             found = self._runs[key] = not support.obstacle(framework, precision, *self._sample)
         return found
 
+    def by_distance(
+        self, framework: Framework, formats: Iterable[Format], distance: _Distance
+    ) -> Iterator[Sequence[Format]]:
+        """Give those that a framework runs, the nearest first, all at one distance at once."""
+        gpu, model = self._sample
+        if support.never_there(framework, gpu) or not support.supports_model(framework, model):
+            return
+        for _, alike in groupby(sorted(formats, key=distance), key=distance):
+            if running := [f for f in alike if self.runs(framework, f)]:
+                yield running
+
     def default_pair(
         self, text: str, framework: Framework | None, model: Model, *, split: bool, serves: Caches
     ) -> Pair | None:
@@ -86,19 +99,18 @@ class Choices:
         held = (f for f in meant if self.runs(framework, f) and is_obtainable(framework, f, model))
         return min(held, key=support.quality_order, default=precision), framework
 
-    def asked_pair(self, text: str, candidates: Iterable[Framework]) -> Pair | None:
+    def asked_pair(self, text: str, candidates: Sequence[Framework]) -> Pair | None:
         """Find the first framework that runs what ``precision_asked`` gives, and its best format.
 
         What is usual is each framework's own, and 16 bits where it has none that runs.
         """
-        tried = tuple(candidates)
         if text == USUAL:
-            for candidate in tried:
+            for candidate in candidates:
                 for name in self._usual(candidate):
                     if self.runs(candidate, self._knowledge.formats[name]):
                         return self._knowledge.formats[name], candidate
         return self.first_pair(
-            tried, formats_for(text, self._sample[1], self._knowledge), family=is_family(text)
+            candidates, formats_for(text, self._sample[1], self._knowledge), family=is_family(text)
         )
 
     def _usual(self, framework: Framework) -> Sequence[str]:
@@ -106,7 +118,7 @@ class Choices:
         return framework.usual_formats or (own, DEFAULT_PRECISION)
 
     def first_pair(
-        self, candidates: Iterable[Framework], formats: Sequence[Format], *, family: bool = False
+        self, candidates: Sequence[Framework], formats: Sequence[Format], *, family: bool = False
     ) -> Pair | None:
         """Find the first framework that runs one of the formats, and its best one.
 
@@ -114,26 +126,25 @@ class Choices:
         ``family`` name (INT8) leaves the format open: what computes step by step in Python goes
         last then, and of formats of one quality that goes first in which the card computes.
         """
-        tried = sorted(candidates, key=lambda f: family and f.step_by_step)
+        tried = sorted(candidates, key=attrgetter("step_by_step")) if family else candidates
         gpu = self._sample[0]
         for tier in _tiers(formats, self._sample[1]):
             for candidate in tried:
                 fitting = [f for f in tier if self.runs(candidate, f)]
-                if fitting:
-                    order = {name: place for place, name in enumerate(candidate.formats)}
-                    best = min(
-                        fitting,
+                if len(fitting) > 1:
+                    fitting.sort(
                         key=lambda f: (
                             *support.quality_order(f),
                             family and not (gpu and support.is_native(f, gpu)),
-                            order[f.name],
-                        ),
+                            candidate.formats.index(f.name),
+                        )
                     )
-                    return best, candidate
+                if fitting:
+                    return fitting[0], candidate
         return None
 
 
-_kept: Kept[tuple[object, ...], Choices] = Kept(_MOST_KINDS)
+_kept: Kept[tuple[object, ...], Choices] = Kept(128)
 """Without it a plan takes 1.39 times as long, lines of ``estimate`` 1.05."""
 
 
@@ -170,19 +181,6 @@ def runs(
 ) -> bool:
     """Whether the framework runs this format of this model on this card."""
     return choices_for(knowledge, gpu, model).runs(framework, precision)
-
-
-def server_caches(
-    knowledge: Knowledge, gpu: Gpu | None, batch: int, asked: str, caches: Iterable[KvType]
-) -> Caches:
-    """Name the types of the cache that a server is to keep where one is meant, else nothing.
-
-    One is: many requests on a card of a data centre, and no file of another program.
-    """
-    many = batch >= knowledge.policy["server_from_sequences"]
-    on_server = many and gpu is not None and gpu.segment == "datacenter"
-    open_format = asked in {USUAL, PUBLISHED} or is_family(asked)
-    return tuple(kind.name for kind in caches) if on_server and open_format else ()
 
 
 def obtainable(
@@ -226,7 +224,9 @@ def candidates(
     if framework:
         inside = [knowledge.frameworks[name] for name in framework.loads_with]
         return inside or [framework]
-    known = sorted(knowledge.frameworks.values(), key=lambda f: not _serves(f, serves))
+    known = list(knowledge.frameworks.values())
+    if serves:
+        known.sort(key=lambda f: not _serves(f, serves))
     return [f for f in known if f.places_layers] if split else known
 
 
@@ -239,7 +239,7 @@ def _tiers(formats: Sequence[Format], model: Model) -> Iterator[Sequence[Format]
 
 
 def _serves(framework: Framework, caches: Caches) -> bool:
-    kept = bool(caches) and set(caches) <= set(framework.kv_types)
+    kept = set(caches) <= set(framework.kv_types)
     return kept and bool(framework.serves_batches) and support.upkeep(framework) is None
 
 
@@ -363,37 +363,38 @@ def _what_runs(
     """
     if model.shape.model_type == UNKNOWN:
         return "Its config.json names it: give the path of that file, or --hub."
-    full = False
+    full, choices = False, choices_for(knowledge, gpu, model)
+    bits = [f.class_bits for f in formats if f.class_bits]
     for one in (*([framework] if framework else ()), *knowledge.frameworks.values()):
-        offered = (knowledge.formats[name] for name in one.formats)
-        shared = (f for f in offered if f.offered and _is_shared(one, f, model, cards))
+        usual = one.usual_formats if asked in {USUAL, PUBLISHED} else ()
         splits = one.places_layers and gpu and not gpu.unified_memory
-        running = [f for f in shared if runs(knowledge, one, f, gpu, model)]
-        full = full or bool(running)
-        running = [f for f in running if splits or support.has_room(f, gpu, model, cards)]
-        if running:
-            usual = one.usual_formats if asked in {USUAL, PUBLISHED} else ()
-            ordered = sorted(running, key=partial(_distance, formats, one, model))
-            near = next((f for name in usual for f in ordered if f.name == name), ordered[0])
-            told = f"--precision {shell_word(near.name)}"
-            if one is not framework:
-                told = f"--framework {shell_word(one.name)} {told}"
-            return f"{one.name} runs {near.name}, the nearest: give {told}."
+        offered = [f for name in one.formats if (f := knowledge.formats[name]).offered]
+        shared = [f for f in offered if _is_shared(one, f, model, cards)]
+        for running in choices.by_distance(one, shared, partial(_distance, bits, usual)):
+            full = True
+            if held := [f for f in running if splits or support.has_room(f, gpu, model, cards)]:
+                near = min(held, key=partial(_likely, one, model))
+                told = "" if one is framework else f"--framework {shell_word(one.name)} "
+                told += f"--precision {shell_word(near.name)}"
+                return f"{one.name} runs {near.name}, the nearest: give {told}."
     return f"Nothing known here runs this model{' on so little memory' if full else ''}."
 
 
 def _is_shared(framework: Framework, precision: Format, model: Model, cards: int) -> bool:
     """Whether so many cards can share a model in some way, as far as it is known."""
+    if cards == 1 or not framework.multi_gpu:
+        return True
     ways = sharing(ways_for(framework, precision))
-    possible = any(divides(way, framework, precision, model, cards) for way in ways)
-    return cards == 1 or not framework.multi_gpu or possible
+    return any(divides(way, framework, precision, model, cards) for way in ways)
 
 
-def _distance(
-    formats: Sequence[Format], framework: Framework, model: Model, other: Format
-) -> tuple[object, ...]:
-    """Order formats by how far they are from those asked for; what can be had goes first."""
-    bits = [f.class_bits for f in formats if f.class_bits]
+def _distance(bits: Sequence[int], usual: Sequence[str], other: Format) -> tuple[int, float]:
+    """Order formats by how far they are from those asked for, the usual ones first."""
     far = min((abs((other.class_bits or 16) - b) for b in bits), default=0)
+    return usual.index(other.name) if other.name in usual else len(usual), far
+
+
+def _likely(framework: Framework, model: Model, other: Format) -> tuple[object, ...]:
+    """Order formats that are equally far: what can be had goes first."""
     held = is_obtainable(framework, other, model)
-    return far, not held, support.quality_order(other), framework.formats.index(other.name)
+    return not held, support.quality_order(other), framework.formats.index(other.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, TypeVarTuple
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -18,9 +18,15 @@ from advisor.models.stored_tensors import Model
 from advisor.reading import find_cards
 from advisor.reading.known import ModelRead, is_mix
 from advisor.scenario import Scenario, impossible_split, offloads, support
-from advisor.scenario.asked_format import formats_for, is_own_dtype, precision_asked, precision_said
+from advisor.scenario.asked_format import (
+    formats_for,
+    is_own_dtype,
+    precision_asked,
+    precision_said,
+    server_caches,
+)
 from advisor.scenario.asked_model import draft_problems, find_model_named, model_named
-from advisor.scenario.choices import choose, server_caches
+from advisor.scenario.choices import choose
 from advisor.scenario.host import (
     RamPace,
     asks_here,
@@ -42,6 +48,7 @@ _IMAGE_STEP = 256
 """The tokens of images are rounded up to so many, where they make the context longer."""
 NOTHING_STATED = Request()
 _T = TypeVar("_T")
+_In = TypeVarTuple("_In")
 
 
 class _Found(Struct):
@@ -49,16 +56,16 @@ class _Found(Struct):
 
     errors: list[UserError] = field(default_factory=list)
 
-    def attempt(self, action: Callable[[], _T]) -> _T | None:
+    def attempt(self, action: Callable[[*_In], _T], *given: *_In) -> _T | None:
         try:
-            return action()
+            return action(*given)
         except UserError as error:
             self.errors.append(error)
             return None
 
     def given(self, text: str | None, find: Callable[[str], _T]) -> _T | None:
         """Look up what was stated; None where nothing was."""
-        return self.attempt(lambda: find(text)) if text else None
+        return self.attempt(find, text) if text else None
 
 
 def resolve(request: Request, knowledge: Knowledge) -> Scenario:
@@ -68,17 +75,17 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         UserError: What is unknown, ambiguous or impossible; all of it at once (``Problems``).
     """
     request, problems = with_ram_here(request), _Found(list(number_problems(request)))
-    cards = problems.attempt(lambda: cards_asked(request, knowledge)) if request.gpu else None
+    cards = problems.attempt(cards_asked, request, knowledge) if request.gpu else None
     gpu = cards.gpu if cards else None
-    read = problems.attempt(lambda: _find_model(request, knowledge))
+    read = problems.attempt(_find_model, request, knowledge)
     model = _found_model(request, read)
     framework = problems.given(request.framework, lambda one: names.sized_framework(knowledge, one))
-    kv_types = problems.attempt(lambda: _kv_types(request, knowledge, framework))
-    asked = problems.attempt(lambda: precision_asked(request, model, framework))
-    formats = problems.attempt(lambda: formats_for(asked, model, knowledge)) if asked else None
-    backend = problems.attempt(lambda: _backend(request, gpu))
+    kv_types = problems.attempt(_kv_types, request, knowledge, framework)
+    asked = problems.attempt(precision_asked, request, model, framework)
+    formats = problems.attempt(formats_for, asked, model, knowledge) if asked else None
+    backend = problems.attempt(_backend, request, gpu)
     draft = problems.given(request.draft_model, lambda one: find_model_named(one, knowledge))
-    pace = problems.attempt(lambda: ram_pace(request, gpu, knowledge))
+    pace = problems.attempt(ram_pace, request, gpu, knowledge)
     problems.given(request.image_size, read_size)
     raise_problems(problems.errors)
     assert model and read and formats and kv_types  # noqa: PT018
@@ -183,10 +190,11 @@ def cards_asked(request: Request, knowledge: Knowledge) -> Cards:
 
 def _with_ram(cards: Cards, request: Request, knowledge: Knowledge) -> Cards:
     """Give a processor's graphics, which come with any memory, that of the computer."""
-    listed = knowledge.gpus.get(cards.gpu.name)
     ram, stated = request.ram_gib, "gb" in (request.gpu or "").casefold()
-    any_memory = listed and listed.unified_memory and not (listed.vram_bytes or listed.vram_sizes)
-    if not (any_memory and ram) or stated or asks_here(request):
+    if not ram or stated or asks_here(request):
+        return cards
+    listed = knowledge.gpus.get(cards.gpu.name)
+    if not (listed and listed.unified_memory) or listed.vram_bytes or listed.vram_sizes:
         return cards
     line = f"{cards.gpu.name} is taken with the {ram:g} GB of the computer."
     return replace(cards, gpu=replace(cards.gpu, vram_bytes=int(ram * GIB)), read_as=(line,))

@@ -260,6 +260,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
     {one.name: one for one in _placed((*_declared(Request), *STATED), "listed_before")}
 )
 """Every setting by its name in a request, in the order of keys."""
+_BOUNDED: Sequence[Setting] = [one for one in SETTINGS.values() if one.most is not None]
 FLAGS: Sequence[Setting] = [
     one
     for panel in (_RUN, _MEMORY, _HOST)
@@ -274,9 +275,7 @@ FIXED: Sequence[Setting] = sorted(
 """Those that the block ``with`` of a plan takes: the computer, numbers, switches, words."""
 AROUND: Sequence[str] = [one.name for one in FLAGS if one.panel == _HOST]
 """Settings of the computer around the cards."""
-WITH_UNITS: Mapping[str, Setting] = {
-    one.with_unit: one for one in SETTINGS.values() if one.with_unit
-}
+WITH_UNITS: Mapping[str, Setting] = {s.with_unit: s for s in SETTINGS.values() if s.with_unit}
 """The key that takes a unit -> what it states in a request."""
 KEYS = (*SETTINGS, *WITH_UNITS)
 """Every key a request may hold in a file."""
@@ -309,8 +308,8 @@ def request_from(given: Mapping[str, object], *, source: Source | None = None) -
 
 def number_problems(request: Request) -> Sequence[UserError]:
     """Find the numbers of a request that no scenario can have."""
-    found = (out_of_bounds(one, getattr(request, one.name)) for one in SETTINGS.values())
-    return [problem for problem in found if problem]
+    stated = [(one, value) for one in _BOUNDED if (value := getattr(request, one.name)) is not None]
+    return [problem for one, value in stated if (problem := out_of_bounds(one, value))]
 
 
 def out_of_bounds(setting: Setting, value: float | None) -> UserError | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
@@ -15,7 +16,7 @@ from advisor.knowledge.types import Format, Framework, Gpu, KvType
 from advisor.models.shape import UNKNOWN, Shape
 from advisor.models.stored_tensors import Model
 from advisor.scenario import Scenario, divides, split_of, ways_for
-from advisor.scenario.capability import DTYPES, asked, dtypes, refusal
+from advisor.scenario.capability import DTYPES, asked, refusal
 
 EXPERTS_ONLY = frozenset({"gguf-mxfp4"})
 """Families of formats that store only experts."""
@@ -34,7 +35,7 @@ _GROUP = re.compile(r"[-_ ](?:gs?|group[-_ ]?)\d{2,3}$")
 
 def family_bits(text: str) -> int | None:
     """Give 8 or 4 for a family name (INT8, 8-bit, INT4, Q4 ...), None for anything else."""
-    return _FAMILY_BITS.get("".join(c for c in _GROUP.sub("", text.casefold()) if c.isalnum()))
+    return _FAMILY_BITS.get("".join(filter(str.isalnum, _GROUP.sub("", text.casefold()))))
 
 
 def says_integers(text: str, bits: int) -> bool:
@@ -102,7 +103,8 @@ def supports_model(framework: Framework, model: Model, precision: Format | None 
     if limit and limit.model_types and kind not in limit.model_types:
         return False
     known = framework.model_types
-    if kind not in known and "*" not in known and not _made_for(framework, model):
+    at = bisect_left(known, kind)
+    if known[at : at + 1] != (kind,) and known[:1] != ("*",) and not _made_for(framework, model):
         return False
     return not (model.vision_parameters and framework.vision is False)
 
@@ -193,11 +195,15 @@ def _table_obstacle(
         row = asked(framework, about, name, gpu, model.shape)
         if row is not None and row.answer == "refused":
             return _refused(row, f"{framework.name} does not run {what}".rstrip() + on)
-    if gpu and not dtypes(framework, gpu, model.shape):
-        reasons = (refusal(framework, "dtype", kind, gpu, model.shape) for kind in DTYPES)
-        text = f"{framework.name} does not run {model.name}{on}: {'; '.join(reasons)}"
-        return Obstacle("architecture", text)
-    return None
+    if gpu is None:
+        return None
+    reasons = []
+    for kind in DTYPES:
+        reasons.append(refusal(framework, "dtype", kind, gpu, model.shape))
+        if not reasons[-1]:
+            return None
+    text = f"{framework.name} does not run {model.name}{on}: {'; '.join(reasons)}"
+    return Obstacle("architecture", text)
 
 
 def _refused(row: Capability, what: str) -> Obstacle:
@@ -250,7 +256,8 @@ def _card_obstacle(framework: Framework, precision: Format, gpu: Gpu) -> Obstacl
         return found
     if precision.vendors is not None and gpu.vendor not in precision.vendors:
         return Obstacle("vendor", f"{precision.name} does not run on {gpu.vendor} cards")
-    if gpu.vendor not in vendors_for(framework, precision):
+    limit = framework.format_limits.get(precision.family)
+    if limit and limit.vendors and gpu.vendor not in limit.vendors:
         text = f"{framework.name} does not run {precision.name} on {gpu.vendor} cards"
         return Obstacle("vendor", text)
     return _too_old(precision.name, precision.min_compute_capability, gpu)

@@ -13,10 +13,10 @@ from advisor.api import CommandCheck, LogAnswer, Report, Session
 from advisor.errors import Problems, RequestError, UserError, visible
 from advisor.knowledge.reach import NotAllowedError
 from advisor.report import figures as f
-from advisor.report import json_line
 from advisor.reverse.table import Table
 from advisor.service.openapi import page_of
 from advisor.service.questions import EXPLAIN, FORMS, QUESTIONS
+from advisor.units import json_line
 
 if TYPE_CHECKING:
     from advisor.bulk.estimates import LineDoc

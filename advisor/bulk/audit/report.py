@@ -18,10 +18,10 @@ from advisor.bulk.batch.manifest import Entry, line_of, read_document
 from advisor.bulk.batch.plan import Item
 from advisor.bulk.batch.shard import Failure, Making, Report, make_report, report_entry
 from advisor.errors import UserError
-from advisor.report import json_line
 from advisor.report.sentence_check import contradictions, wrong_numbers, wrong_state
 from advisor.report.views import escaped
 from advisor.scenario.settings import request_from
+from advisor.units import json_line
 
 if TYPE_CHECKING:
     from advisor.advice.document import Advice

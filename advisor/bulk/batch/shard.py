@@ -29,10 +29,11 @@ from advisor.bulk.batch.plan import Item, Shard
 from advisor.bulk.batch.store import File, described, record_of, sha256_of_lines
 from advisor.errors import Problems, UserError
 from advisor.knowledge.layers import Stack
-from advisor.report import FORMATS, Page, json_line
+from advisor.report import FORMATS, Page
 from advisor.report.assembly import document_and_views
 from advisor.report.prose import Length, report
 from advisor.scenario.settings import Request, request_from
+from advisor.units import json_line
 
 if TYPE_CHECKING:
     from advisor.advice.conclusions import Conclusions

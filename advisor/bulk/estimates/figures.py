@@ -28,6 +28,7 @@ from advisor.scenario import Scenario
 from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request, request_from
+from advisor.units import json_line
 
 _MOST_SHOWN = 1000
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False)
@@ -77,6 +78,9 @@ class Line(Struct, frozen=True):
 
     def written(self) -> str:
         """Write it as ASCII JSON, without its end."""
+        line = json_line(self.document)
+        if line.isascii():
+            return line[:-1].decode()
         return _ENCODER.encode(to_builtins(self.document))
 
 
