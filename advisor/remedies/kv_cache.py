@@ -347,9 +347,12 @@ def _with(base: Base, scenario: Scenario, batch: int) -> Scenario:
 
 
 def _exact_batch(scenario: Scenario, limits: Bounds, knowledge: Knowledge) -> int | None:
-    batch = largest_batch(scenario, knowledge, scenario.batch, roomy=limits.roomy)
-    fewer = batch is not None and limits.batch(scenario) <= batch < scenario.batch
-    return batch if fewer else None
+    """The most that leaves room; where the bounds ask for none and none leaves it, that fits."""
+    for roomy in (True,) if limits.roomy else (True, False):
+        batch = largest_batch(scenario, knowledge, scenario.batch, roomy=roomy)
+        if batch is not None and limits.batch(scenario) <= batch < scenario.batch:
+            return batch
+    return None
 
 
 SMALLER = Remedy("shrink-batch", frozenset({"batch"}), "setting", _fewer)

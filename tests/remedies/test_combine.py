@@ -100,6 +100,22 @@ def test_a_slow_remedy_is_no_remedy_unless_speed_is_no_matter() -> None:
     assert any(o.speed and o.speed.decode_tok_s.estimate < 1.0 for o in patient)
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"gpu": "Radeon RX 6700M", "model": "Phi-3.5-vision-instruct", "precision": "INT8"},
+        {"gpu": "Radeon RX 6750 GRE 10 GB", "model": "gemma-3-12b-it", "precision": "NF4"},
+    ],
+)
+def test_the_last_set_that_fits_leaves_room_where_a_smaller_batch_does(
+    given: dict[str, object],
+) -> None:
+    advice = advised(**given, context=131_072, batch=16, ram_gib=32.0)
+    first = advice.recommendations[0].option
+    assert first.action == "combine"
+    assert first.margin == "narrow"
+
+
 def test_without_a_remedy_the_proof_is_given() -> None:
     far = {"gpu": "RTX 4090", "model": "llama-3-8b", "context": 2**27, "depth": 2**27 - 1}
     advice = advised(**far)
