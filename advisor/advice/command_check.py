@@ -26,7 +26,7 @@ from advisor.remedies.option import Option
 from advisor.runtimes.commands import command_for
 from advisor.scenario import Scenario
 from advisor.scenario.figures import Memory
-from advisor.scenario.host import asks_here
+from advisor.scenario.host import asks_here, with_processor
 from advisor.scenario.resolve import cards_asked
 from advisor.scenario.settings import AROUND, Request, request_from
 from advisor.units import shell_word
@@ -94,7 +94,7 @@ def check_command(text: str, machine: Request, advisor: Advisor) -> Checked:
 
 
 def _request(pasted: Pasted, machine: Request, knowledge: Knowledge) -> tuple[Asked, Request]:
-    asked = asked_by(pasted, knowledge)
+    asked, machine = asked_by(pasted, knowledge), with_processor(machine, knowledge)
     cards, gpu = cards_asked(machine, knowledge), machine.gpu or ""
     around = _around(machine)
     if asks_here(machine) and not cards.each:
@@ -105,7 +105,7 @@ def _request(pasted: Pasted, machine: Request, knowledge: Knowledge) -> tuple[As
     else:
         if not cards.counted and cards.count > 1:
             gpu = f"{cards.count}x {gpu}"
-            cards = cards_asked(Request(gpu=gpu), knowledge)
+            cards = cards_asked(replace(machine, gpu=gpu), knowledge)
         named = _cards_used(gpu, cards, asked.cards, knowledge)
     return asked, replace(request_from({**asked.settings, "gpu": named}), **around)
 

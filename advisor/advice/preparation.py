@@ -31,7 +31,7 @@ from advisor.rules.engine.base import OptionFacts
 from advisor.scenario import Scenario, support, with_batch
 from advisor.scenario.asked_model import find_model_named, model_named
 from advisor.scenario.figures import BreakEven, Limits, Speed
-from advisor.scenario.host import asks_here, with_ram_here
+from advisor.scenario.host import asks_here, with_processor, with_ram_here
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
 from advisor.units import GIB, gib
@@ -143,7 +143,7 @@ def request_warnings(base: Base) -> tuple[str, ...]:
             f"Speeds on the {scenario.gpu.name} follow your own measurements; "
             "`--no-measurements` leaves them out."
         )
-    asked = base.request.gpu or ""
+    asked = with_processor(base.request, base.knowledge).gpu or ""
     read = None if asks_here(base.request) or not asked else find_cards(base.knowledge, asked)
     if read and read.read_as:
         return (*found, *meaning_warnings(base, read.others))

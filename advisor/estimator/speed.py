@@ -30,13 +30,23 @@ from advisor.estimator.speed_step import (
     micro_batch_copy_s,
     prompt_s,
     reads_of,
+    rough_parts,
     step_time,
 )
 from advisor.estimator.weights import weights_of
 from advisor.knowledge.types import Knowledge
 from advisor.runtimes import runtime_of
 from advisor.runtimes.base import Weights
-from advisor.scenario import Scenario, is_split, sequences_of_a_rank, split_of, with_batch
+from advisor.scenario import (
+    Scenario,
+    is_alone,
+    is_split,
+    on_machines,
+    reading_at,
+    sequences_of_a_rank,
+    split_of,
+    with_batch,
+)
 from advisor.scenario.figures import Evidence, Figure, Memory, Span, Speed
 from advisor.units import GIB, plain
 
@@ -212,14 +222,21 @@ def missing_inputs(scenario: Scenario, knowledge: Knowledge | None = None) -> tu
         missing.append("host.ram_bandwidth")
     if scenario.gpus > 1 and not scenario.framework.multi_gpu:
         missing.append("framework.multi_gpu")
-    if (split := split_of(scenario)) in _UNTIMED:
-        missing.append(_UNTIMED[split])
+    missing += _untimed(scenario)
     if runtime_of(scenario.framework).lacks_graphs(scenario):
         missing.append("speed of a server without CUDA graphs")
     kinds = [replace(scenario, gpu=gpu, cards=()) for gpu in scenario.cards] or [scenario]
     if knowledge and any(rate_of(one, speeds_of(knowledge)) is None for one in kinds):
         missing.append(f"calibration of {scenario.framework.name} on {scenario.backend}")
     return tuple(missing)
+
+
+def _untimed(scenario: Scenario) -> Iterator[str]:
+    """Name what nobody has timed of several cards, or machines."""
+    if on_machines(scenario):
+        yield "speed of several machines"
+    if (split := split_of(scenario)) in _UNTIMED:
+        yield _UNTIMED[split]
 
 
 def _with_drafts(scenario: Scenario, speed: Speed, speeds: Speeds, knowledge: Knowledge) -> Speed:
@@ -255,6 +272,7 @@ def _can_decode(scenario: Scenario) -> bool:
         and scenario.model.shape.role == "decoder"
         and not scenario.model.shape.reads_unknown
         and (scenario.gpus == 1 or split_of(scenario) in _TIMED_SPLITS)
+        and not on_machines(scenario)
         and not runtime_of(scenario.framework).lacks_graphs(scenario)
         and (scenario.ram_bandwidth_bytes_s is not None or not is_split(scenario))
     )
@@ -355,19 +373,16 @@ def _trust(scenario: Scenario, speeds: Speeds, rate: Rate, reads: Reads) -> tupl
         evidence = "near" if near else "extrapolated"
     elif reads.step_bytes(1) < tables.small_gib * GIB:
         names[0] = rate.small_range
-    rough = list(_rough_parts(scenario, tables.deep_tokens, rate))
+    rough = list(rough_parts(scenario, tables.deep_tokens, rate))
     spread = _widest(speeds, [*names, *rough])
     return ("extrapolated" if rough else evidence), spread
 
 
 def _with_ram(scenario: Scenario, spread: Range, time: Callable[[Scenario], Step]) -> Range:
     """Widen a range by what the bandwidth of the RAM may be, taken as independent of the rest."""
-    if scenario.ram_bandwidth_ends is None or not is_split(scenario):
+    if scenario.ram_bandwidth_ends is None or not (is_split(scenario) or is_alone(scenario)):
         return spread
-    least, most = (
-        time(replace(scenario, ram_bandwidth_bytes_s=end)).seconds
-        for end in scenario.ram_bandwidth_ends
-    )
+    least, most = (time(reading_at(scenario, end)).seconds for end in scenario.ram_bandwidth_ends)
     seconds = time(scenario).seconds
     return joined_range(spread, (seconds / least, seconds / most))
 
@@ -379,21 +394,6 @@ def _widest(speeds: Speeds, names: list[str]) -> Range:
         ends = [speeds.tables.ranges[name] for name in names]
         found = speeds.widest[key] = (min(low for low, _ in ends), max(high for _, high in ends))
     return found
-
-
-def _rough_parts(scenario: Scenario, deep_tokens: float, rate: Rate) -> Iterator[str]:
-    """Name what makes a figure rough: each has a range of its own."""
-    if scenario.depth_tokens > deep_tokens:
-        yield "deep"
-    if scenario.batch > 1:
-        yield "batch" if rate.prefill else "batch_unmeasured"
-    if scenario.gpus > 1:
-        tensor = split_of(scenario) == "tensor"
-        yield "tensor_parallel" if tensor else "layer_split"
-        if tensor and scenario.batch > 1:
-            yield "batch_tensor_parallel"
-    if is_split(scenario):
-        yield "offload_experts" if scenario.cpu_experts else "offload"
 
 
 def _figure(estimate: float, spread: Range, evidence: Evidence) -> Figure:

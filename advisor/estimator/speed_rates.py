@@ -24,6 +24,7 @@ from advisor.estimator.speed_tables import (
     group_in,
     read_tables,
 )
+from advisor.knowledge.catalogue import ALONE
 from advisor.knowledge.types import CardEngine, Format, Framework, Gpu, Knowledge
 from advisor.scenario.figures import Evidence
 
@@ -159,6 +160,8 @@ def _rate(
     tables = speeds.tables
     if framework.name not in tables.engines:
         return None
+    if gpu.vendor == ALONE:
+        return _processor_rate(tables, moe=moe)
     engine = tables.engines[framework.name]
     architecture = architecture_of(tables.matches, gpu)
     own, prefill_own = _own_factors(speeds, gpu, backend, framework, moe=moe)
@@ -177,6 +180,29 @@ def _rate(
         prefill = replace(prefill, tflops=prefill.tflops * prefill_own)
     return _engine_rate(
         tables, framework.name, engine, gpu=gpu, precision=precision, card=own, prefill=prefill
+    )
+
+
+def _processor_rate(tables: Tables, *, moe: bool) -> Rate:
+    """Rate a processor alone by what is left in system RAM beside a card; it reads as fast."""
+    ram = tables.offload
+    dense = ram.ram_efficiency_beside_experts if moe else ram.ram_efficiency
+    ranges = ("offload_experts",) if moe else ("offload",)
+    return Rate(
+        efficiency=dense,
+        cache_efficiency=ram.ram_efficiency,
+        overhead_s=0.0,
+        expert_overhead_s=0.0,
+        recurrent_overhead_s=0.0,
+        overlapped=False,
+        scale=1.0,
+        evidence="extrapolated",
+        ranges=ranges,
+        small_range=ranges[0],
+        cards=0,
+        batch=tables.batch_family,
+        prefill=None,
+        expert_efficiency=ram.ram_efficiency_experts / dense,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from math import ceil, inf
 
@@ -266,6 +267,21 @@ def _offload_s(scenario: Scenario, tables: Tables, reads: Reads, sequences: int)
     moved = dense / reached + experts / offload.ram_efficiency_experts
     handed_over = offload.hand_over_s * reads.host_expert_layers
     return moved / scenario.ram_bandwidth_bytes_s + handed_over
+
+
+def rough_parts(scenario: Scenario, deep_tokens: float, rate: Rate) -> Iterator[str]:
+    """Name what makes a figure rough: each has a range of its own."""
+    if scenario.depth_tokens > deep_tokens:
+        yield "deep"
+    if scenario.batch > 1:
+        yield "batch" if rate.prefill else "batch_unmeasured"
+    if scenario.gpus > 1:
+        tensor = split_of(scenario) == "tensor"
+        yield "tensor_parallel" if tensor else "layer_split"
+        if tensor and scenario.batch > 1:
+            yield "batch_tensor_parallel"
+    if is_split(scenario):
+        yield "offload_experts" if scenario.cpu_experts else "offload"
 
 
 def _largest(

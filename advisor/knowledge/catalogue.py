@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.errors import RequestError
-from advisor.knowledge.types import Gpu, Knowledge, ModelRecord
+from advisor.knowledge.types import Gpu, Knowledge, ModelRecord, Vendor
 from advisor.units import GIB
 
 
@@ -166,7 +166,7 @@ class Maker(Struct, frozen=True):
     """The usual one first."""
     words: frozenset[str]
     """Brands by which its cards go, in lower case."""
-    pci: int
+    pci: int = 0
     """Its number on the bus."""
     by_capability: bool = False
     """Which formats a card computes in follows from its compute capability."""
@@ -176,6 +176,8 @@ class Maker(Struct, frozen=True):
     """All its chips share their memory with the processor and count their cores."""
     mostly_rented: bool = False
     """Most clouds rent its cards."""
+    called: str = ""
+    """What a clause calls its cards, where it is no maker."""
 
 
 BACKENDS: Mapping[str, Backend] = {
@@ -186,6 +188,7 @@ BACKENDS: Mapping[str, Backend] = {
         Backend("Vulkan", ("vulkan",)),
         Backend("Metal", ("metal", "mtl")),
         Backend("SYCL", ("sycl",), holds_rows=True),
+        Backend("CPU", ()),
     )
 }
 MAKERS: Mapping[str, Maker] = {
@@ -204,11 +207,35 @@ MAKERS: Mapping[str, Maker] = {
     ),
     "Intel": Maker(("SYCL", "Vulkan"), frozenset({"intel", "arc"}), 0x8086),
     "Apple": Maker(("Metal", "Vulkan"), frozenset({"apple"}), 0x106B, one_memory=True),
+    "Processor": Maker(("CPU",), frozenset(), called="a processor alone"),
+    "Several": Maker(("Vulkan",), frozenset(), called="cards of several makers"),
 }
-BY_PCI: Mapping[int, str] = {maker.pci: name for name, maker in MAKERS.items()}
+BY_PCI: Mapping[int, str] = {maker.pci: name for name, maker in MAKERS.items() if maker.pci}
 """Number on the bus -> maker."""
+ALONE: Vendor = "Processor"
+"""Of what computes where there is no card."""
+SEVERAL: Vendor = "Several"
+"""Of cards of several makers in one machine."""
 MOSTLY_RENTED = next(name for name, maker in MAKERS.items() if maker.mostly_rented)
 BACKEND_OF_WORD = {word: backend.name for backend in BACKENDS.values() for word in backend.words}
+
+
+def cards_by(vendor: str) -> str:
+    """Name the cards of a maker, as a clause does."""
+    return MAKERS[vendor].called or f"{vendor} cards"
+
+
+PROCESSOR = Gpu(
+    name="processor",
+    aliases=("cpu", "no gpu", "no card", "none", "without gpu"),
+    vendor=ALONE,
+    segment="consumer",
+    architecture=ALONE,
+    vram_type="system RAM",
+    unified_memory=True,
+    not_for_sale="what computes where there is no card",
+)
+"""A computer without a card: its memory and bandwidth are those of its system RAM."""
 
 
 MOST_CARDS = 64
@@ -262,9 +289,30 @@ def put_together(
     first = each[0]
     check_beside(each)
     if all((gpu.name, gpu.vram_bytes) == (first.name, first.vram_bytes) for gpu in each):
+        read_as += machines_said(first, len(each))
         return Cards(first, len(each), (), counted, others, read_as)
     _check_together(each)
-    return Cards(_least_of(knowledge, each), len(each), each, counted, others, read_as)
+    least = _least_of(knowledge, each)
+    if least.vendor == SEVERAL:
+        used = " or ".join(MAKERS[SEVERAL].backends)
+        read_as += (f"Cards of several makers share a model with {used}, so that is sized.",)
+    return Cards(least, len(each), each, counted, others, read_as)
+
+
+def are_machines(gpu: Gpu) -> bool:
+    """Whether several of these are as many machines, linked by a network."""
+    return bool(gpu.unified_memory) and gpu.stands_alone and gpu.vendor != ALONE
+
+
+def machines_said(gpu: Gpu, count: int) -> tuple[str, ...]:
+    """Say that several of a kind are as many machines; nothing of cards."""
+    if count == 1 or not are_machines(gpu):
+        return ()
+    told = (
+        f"{count}x {gpu.name} are {count} machines that share the model over their network: memory "
+        "is sized, speed is not, and each has to be started as the runtime's guide says."
+    )
+    return (told,)
 
 
 def check_beside(each: Sequence[Gpu]) -> None:
@@ -276,6 +324,8 @@ def check_beside(each: Sequence[Gpu]) -> None:
     alone = next((gpu for gpu in each if gpu.stands_alone), None)
     if alone is None or len(each) == 1:
         return
+    if are_machines(alone) and all(gpu == alone for gpu in each):
+        return
     hint = "Give one, or one machine with more memory."
     if alone.segment == "mobile":
         hint = "Give one, or one card with more memory."
@@ -285,13 +335,6 @@ def check_beside(each: Sequence[Gpu]) -> None:
 
 
 def _check_together(each: Sequence[Gpu]) -> None:
-    makers = sorted({gpu.vendor for gpu in each})
-    if len(makers) > 1:
-        raise RequestError(
-            f"cards of {' and '.join(makers)} together cannot be sized: no back end is known to "
-            "hold the same figures on both",
-            hint="Name cards of one maker.",
-        )
     for gpu in each:
         if gpu.vram_bytes is None:
             raise RequestError(
@@ -316,6 +359,7 @@ def _least_of(knowledge: Knowledge, each: Sequence[Gpu]) -> Gpu:
         smallest,
         name=_spelled(each),
         aliases=(),
+        vendor=smallest.vendor if len({gpu.vendor for gpu in each}) == 1 else SEVERAL,
         segment="mobile" if any(gpu.segment == "mobile" for gpu in each) else smallest.segment,
         architecture=kept.architecture,
         bus_width_bits=None,

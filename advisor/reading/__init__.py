@@ -113,7 +113,6 @@ def _parts(knowledge: Knowledge, pieces: Sequence[str]) -> Sequence[_Part]:
 def _otherwise(knowledge: Knowledge, pieces: Sequence[str]) -> Sequence[_Part]:
     """Read a list that lacks the plus, without the processor, or memory alone: ``24GB VRAM``."""
     from advisor.reading import near  # noqa: PLC0415 - where it is needed
-    from advisor.reading.ram import is_cpu  # noqa: PLC0415 - where it is needed
 
     gpu = near.only_memory(knowledge, pieces[0]) if len(pieces) == 1 else None
     if gpu is not None:
@@ -121,7 +120,7 @@ def _otherwise(knowledge: Knowledge, pieces: Sequence[str]) -> Sequence[_Part]:
         line = f"{taken}; what fits is alike on others, speeds are not."
         return [_Part(gpu, None, (), line)]
     listed_ = near.split_at_words(pieces[0]) if len(pieces) == 1 else pieces
-    cards = [piece for piece in listed_ if not is_cpu(piece)]
+    cards = near.without_cpus(listed_)
     if cards and cards != list(pieces):
         with suppress(UserError):
             return [_counted(knowledge, piece) for piece in cards]

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.errors import RequestError
-from advisor.knowledge.catalogue import MAKERS, can_have, open_range, sizes_of
+from advisor.knowledge.catalogue import MAKERS, PROCESSOR, can_have, open_range, sizes_of
 from advisor.knowledge.index import (
     by_text,
     gpu_core,
@@ -79,6 +79,18 @@ class Match(Struct, frozen=True):
         return all(is_board_word(word) for word in self.surplus)
 
 
+_NO_CARD = re.compile(
+    r"(?:no|without(?:\s+an?)?)\s+(?:graphics\s+)?(?:gpu|card)|none|(?:the\s+)?(?:cpu|processor)(?:[\s-]+(?:only|alone))?"
+    r"|none\s*\(.*\)",
+    re.IGNORECASE,
+)
+
+
+def names_processor(text: str) -> bool:
+    """Whether a text says that there is no card: ``cpu``, ``no GPU``, ``processor:64GB``."""
+    return _NO_CARD.fullmatch(text.partition(":")[0].strip()) is not None
+
+
 @by_text
 def catalogue_gpu(knowledge: Knowledge, text: str) -> Gpu:
     """Find a card by a name that the catalogue has, with nothing read into it.
@@ -103,6 +115,8 @@ def known_card(knowledge: Knowledge, text: str) -> Gpu | None:
     """
     name, colon, size_text = text.partition(":")
     size = size_after_colon(text, size_text) if colon else None
+    if names_processor(name):
+        return replace(PROCESSOR, vram_bytes=size)
     words = frozenset(gpu_words(name))
     matches = matches_of(knowledge, words) if gpu_core(name) else []
     sizes = {word for word in words if is_size_word(word)}

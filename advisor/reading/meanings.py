@@ -207,9 +207,9 @@ def _shares(meant: Meant, value: str) -> None:
 
 def _devices(meant: Meant, value: str) -> None:
     names = [part for part in value.split(",") if part]
-    kind = _NUMBER_AT_END.sub("", names[0]).casefold() if names else ""
-    if kind in BACKEND_OF_WORD:
-        meant.settings["backend"] = BACKEND_OF_WORD[kind]
+    kinds = [BACKEND_OF_WORD.get(_NUMBER_AT_END.sub("", name).casefold()) for name in names]
+    if names and all(kinds):
+        meant.settings |= {"backend": kinds[0]} if len(set(kinds)) == 1 else {}
         meant.cards = len(names)
     elif value.casefold() == "none":
         meant.settings["gpu_layers"] = 0

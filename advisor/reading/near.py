@@ -13,6 +13,7 @@ from advisor.knowledge.merit_scale import card_names
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import by_identity
 from advisor.reading.known import IDEOGRAPH, listed
+from advisor.reading.ram import is_cpu
 from advisor.suggest import nearest
 from advisor.units import GIB
 
@@ -21,17 +22,9 @@ _LIKE = 0.75
 _OTHERWISE = "Try 'advisor knowledge find WORD'."
 
 
-_NO_CARD = re.compile(r"\s*(?:(?:no|without)\b.*\bgpu\b|none\b|cpu\b|processor\b)", re.IGNORECASE)
-
-
 def unknown_card(knowledge: Knowledge, text: str) -> RequestError:
     """Say that no card is called this, with the nearest that are."""
     message = f"unknown GPU '{text}'."
-    if _NO_CARD.match(text):
-        return RequestError(
-            "what runs on the processor alone is not sized here",
-            hint="Name a card; the processor goes to --cpu, its memory to --ram.",
-        )
     if not gpu_core(text):
         return RequestError(message, hint="Write the model too, for example 'RTX 4090'.")
     return RequestError(message, hint=did_you_mean_cards(near_cards(knowledge, text)))
@@ -166,6 +159,11 @@ def _in_latin(text: str) -> Iterator[tuple[int, str]]:
     name = _MEANS_CARD.sub(" ", name).strip(" x*\u00d7")
     if not IDEOGRAPH.search(name):
         yield count, name
+
+
+def without_cpus(pieces: Sequence[str]) -> Sequence[str]:
+    """Leave the processors out of a list of what a machine has."""
+    return [piece for piece in pieces if not is_cpu(piece)]
 
 
 def split_at_words(text: str) -> Sequence[str]:

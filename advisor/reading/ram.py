@@ -28,7 +28,7 @@ _CHANNELS: Final = {
     "single": 1, "dual": 2, "two": 2, "triple": 3, "quad": 4, "four": 4, "six": 6, "hexa": 6,
     "octa": 8, "octo": 8, "eight": 8, "twelve": 12,
 }  # fmt: skip
-_PER_SECOND: Final = r"\s*(?:mt/?s|mts|mhz|mbps)\b"
+_PER_SECOND: Final = r"\s*(?:mt/?s?|mts|mhz|mbps)\b"
 _TYPE: Final = re.compile(
     rf"\b(lp)?ddr\s?([0-9])(l|x)?(?:[\s_@-]*(\d{{3,5}})(?!\d|\s*[gt]i?b)(?:{_PER_SECOND})?)?",
     re.IGNORECASE,

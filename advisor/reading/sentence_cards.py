@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from advisor.errors import RequestError, UserError
-from advisor.knowledge.catalogue import Cards, sizes_of
+from advisor.knowledge.catalogue import Cards, are_machines, sizes_of
 from advisor.knowledge.merit_scale import card_names
 from advisor.knowledge.types import Knowledge
 from advisor.reading import find_cards
@@ -14,6 +14,7 @@ from advisor.reading.model_names import is_read, read_model
 from advisor.reading.name_parts import SIZE
 from advisor.reading.near import ONLY_MEMORY
 from advisor.reading.sentence_numbers import COUNTS, HOLE, counted
+from advisor.reading.shell import Read
 from advisor.units import GIB
 
 EXAMPLE = 'Name a card and a model: "can I run llama 3.1 8b on an RTX 3060 12GB".'
@@ -57,7 +58,9 @@ def assume_card(
         return words, ""
     rest = [*text[: said.start()].split(), HOLE, *text[said.end() :].split()]
     if "gpu" in settings:
-        return rest, _take_memory(int(said["n"]), knowledge, settings)
+        more = len(_MEMORY.findall(text)) > 1
+        told = _take_memory(int(said["n"]), knowledge, settings, of_card=more)
+        return assume_card(rest, names, knowledge, settings) if more else (rest, told)
     if any(word.casefold() in names or _has_figure(word) for word in rest):
         return words, ""
     usual = (knowledge.gpus[name] for name in card_names(knowledge).of_memory)
@@ -73,8 +76,21 @@ def assume_card(
     )
 
 
-def _take_memory(size: int, knowledge: Knowledge, settings: dict[str, object]) -> str:
+def ram_of_processor(words: Sequence[str], settings: dict[str, object]) -> Sequence[str]:
+    """Take memory that stands beside a processor alone for system RAM; give what is left."""
+    said = _MEMORY.search(text := " ".join(words))
+    if not said or said["c"] or {"gpu", "ram"} & settings.keys():
+        return words
+    settings["ram"] = f"{said['n']}GB"
+    return [*text[: said.start()].split(), HOLE, *text[said.end() :].split()]
+
+
+def _take_memory(
+    size: int, knowledge: Knowledge, settings: dict[str, object], *, of_card: bool
+) -> str:
     """Give a card the memory beside it; more than it has is the computer's, which is said.
+
+    ``of_card``: another size is named behind it, so that this one is no RAM.
 
     Raises:
         RequestError: No such card has so little.
@@ -88,7 +104,7 @@ def _take_memory(size: int, knowledge: Knowledge, settings: dict[str, object]) -
     total = sum(gpu.vram_bytes or 0 for gpu in each)
     if size * GIB == total:
         return ""
-    if size * GIB < total or "ram" in settings or cards.gpu.unified_memory:
+    if of_card or size * GIB < total or "ram" in settings or cards.gpu.unified_memory:
         find_cards(knowledge, sized)
     settings["ram"] = f"{size}GB"
     return f"{size} GB are taken as the computer's RAM: {cards.gpu.name} has no such memory."
@@ -108,13 +124,71 @@ def _has_figure(word: str) -> bool:
     return any(map(str.isdigit, word)) and not SIZE.fullmatch(word.casefold())
 
 
+_COUNT = rf"(?:\d{{1,2}}|{'|'.join(COUNTS)})"
+_MACHINES = re.compile(
+    rf"(?<![\w.])(?:(?P<n>{_COUNT})[\s-]+(?P<of>(?:(?!{_COUNT}\s)[^\s,;]+\s+){{0,4}}?)"
+    r"(?:machine|node|server|host|mini[\s-]?pc)s?|multi[\s-]?node)\b(?:\s+(?:cluster|with|of)\b)*",
+    re.IGNORECASE,
+)
+
+
+def apart_machines(text: str) -> tuple[str, str]:
+    """Take out how many machines there are: ``two DGX Spark nodes``, ``2 nodes of 8x H100``.
+
+    Returns:
+        The text without, and the words that say so; nothing of one.
+    """
+    said = _MACHINES.search(text)
+    if said is None or (said["n"] or "").casefold() in {"1", "a", "an", "one", "single", "my"}:
+        return text, ""
+    return f"{text[: said.start()]} {said['of'] or ''} {HOLE} {text[said.end() :]}", said[0]
+
+
+def join_machines(said: str, knowledge: Knowledge, read: Read) -> None:
+    """Count the cards of several machines: as many of a kind, or those of each together.
+
+    Raises:
+        RequestError: How many cards that makes does not follow.
+    """
+    gpu = str(read.settings.get("gpu", ""))
+    if not said or not gpu:
+        return
+    first = re.split(r"[\s-]", said.strip())[0]
+    count = int(first) if first.isdigit() else counted(first)
+    named = find_cards(knowledge, gpu)
+    if count == 0 or named.each or not (are_machines(named.gpu) or named.counted):
+        raise RequestError(
+            f"'{said.strip()}': how many cards these machines have is not understood",
+            hint="Name them all, for example 16x H100; they are sized as if one machine held them.",
+        )
+    each = named.gpu.name if named.counted else gpu
+    read.settings["gpu"] = f"{count * named.count}x {each}"
+    if not are_machines(named.gpu):
+        read.assumed = (
+            f"{count * named.count} cards of {count} machines are sized as those of one: what the "
+            "network between them costs in speed is not."
+        )
+
+
 def memory_of_ram(knowledge: Knowledge, settings: dict[str, object]) -> None:
     """Give a processor's graphics, which come with any memory, that of the computer."""
     gpu, ram = settings.get("gpu"), settings.get("ram")
-    whole = f"{gpu}:{ram}"
+    whole, machine = f"{gpu}:{ram}", f"{gpu} {ram}"
+    if gpu and ram and not _is_settled(str(gpu), knowledge) and _is_settled(machine, knowledge):
+        settings["gpu"] = machine
+        del settings["ram"]
+        return
     if gpu and ram and _has_any_memory(knowledge, str(gpu)) and card_in(whole, knowledge):
         settings["gpu"] = whole
         del settings["ram"]
+
+
+def _is_settled(text: str, knowledge: Knowledge) -> bool:
+    """Whether a text is understood as cards, and as one kind."""
+    try:
+        return bool(find_cards(knowledge, text))
+    except UserError:
+        return False
 
 
 def _has_any_memory(knowledge: Knowledge, text: str) -> bool:
@@ -166,6 +240,28 @@ def refuse_other_architecture(knowledge: Knowledge, cards: str, left: Sequence[s
         raise RequestError(
             f"'{other}' is not understood: '{cards}' is {gpu.name}, of {gpu.architecture}",
             hint="Write the card's name as in 'advisor knowledge find'.",
+        )
+
+
+_OF_BOARDS = frozenset({"ti", "xt", "xtx", "gre", "super", "max-q", "duo"})
+"""Words of a card's name that name none."""
+
+
+def refuse_other_cards(knowledge: Knowledge, cards: str, left: Sequence[str]) -> None:
+    """Refuse cards beside a word that is left over and may be another, or more of the name.
+
+    Raises:
+        RequestError: There is one.
+    """
+    figures = (word for word in left if re.search(r"\d{3}|[a-z]\d\d", word, re.IGNORECASE))
+    named = [word for word in figures if card_in(word, knowledge)]
+    of_name = [word for word in left if word.casefold() in _OF_BOARDS]
+    if not find_cards(knowledge, cards).counted:
+        of_name += [word for word in left if counted(word) > 1]
+    if other := next(iter((*named, *of_name)), ""):
+        raise RequestError(
+            f"'{other}' beside '{cards}' is not understood",
+            hint="Join several cards by a plus, for example 'RTX 3090 + RTX 3060:12GB'.",
         )
 
 

@@ -29,7 +29,8 @@ _RAM = r"(?:system\s+|main\s+|of\s+)*(?:ddr\d\s+)?(?:ram|system\s+memory|main\s+
 _GB = r"(?P<n>\d+(?:\.\d+)?)\s*(?:gi?b|g|go)"
 _RATE = r"(?:[\s@-]*\d{1,2}\d(?:00|33|66|67)(?!\s*(?:xtx?|gre)\b)(?:\s*(?:mt/?s|mhz))?)"
 """Rates of memory; numbers of cards end otherwise, or have a word behind them."""
-_CHANNELS = r"(?:[\s,]+(?:\d{1,2}|single|dual|triple|quad|six|octa|eight|twelve)[\s-]*channels?)"
+_WIDE = r"(?:(?:\d{1,2}|single|dual|triple|quad|six|octa|eight|twelve)[\s-]*channels?)"
+_CHANNELS = rf"(?:[\s,]+{_WIDE})"
 _WIDTH = rf"(?:{_CHANNELS}|\s*x\s*\d{{1,2}}(?=\s*(?:[,.;?!]|$)))?"
 _DDR = rf"(?:lp)?ddr[345][lx]?{_RATE}?{_WIDTH}"
 _SIZED = r"(?:\d+\s*x\s*)?\d+\s*(?:[gt]i?b|g|go)(?:\s*x\s*\d+)?"
@@ -53,8 +54,10 @@ _PATTERNS: Sequence[tuple[str, str]] = (
         "ram",
         rf"\b(?P<r>{_SIZED}[\s,]+(?:of\s+)?(?:(?:system|main)\s+)?(?:ram\s+)?{_DDR})(?:\s+ram)?\b",
     ),
-    ("ram", rf"\b(?P<r>{_DDR}[\s,]+{_SIZED})(?:\s+ram)?\b"),
+    ("ram", rf"\b(?P<r>(?:{_WIDE}[\s,]+)?{_DDR}[\s,]+{_SIZED})(?:\s+ram)?\b"),
+    ("ram", rf"\b(?P<r>{_SIZED}[\s,]+(?:of\s+|ram\s+)*\d{{4,5}}\s*(?:mt/?s?|mhz))(?:\s+ram)?\b"),
     ("ram_type", rf"\b(?P<r>{_DDR})(?:\s+ram)?\b"),
+    ("ram_type", r"\b(?P<r>\d{1,2}\s+(?:sticks?|dimms?))\s+of\s+(?:ram|memory)\b"),
     ("ram", rf"\b{_GB}\s+{_RAM}\b"),
     ("ram", rf"\b{_RAM}{_IS}{_GB}\b"),
     ("ram", rf"(?<!video )(?<!gpu )(?<!graphics )\bmemory\s*:\s*{_GB}\b"),
@@ -94,14 +97,14 @@ _PATTERNS: Sequence[tuple[str, str]] = (
     ("context", r"\b(?:at|with|to|for)\s+(?P<n>\d+)\s*(?P<k>k)\b"),
     ("context", r"(?<![\w.])(?P<n>\d+)(?P<k>k)\b"),
     ("context", r"(?<![\w.])(?P<n>2048|4096|8192|16384|32768|65536|131072|262144)(?![\w.])"),
-    ("cpu_experts", r"(?<!\w)(?:--?)?(?:n-?cpu-?moe)\s*=?\s*(?P<n>\d+)\b"),
-    ("cpu_experts", r"(?<!\w)(?:--?)?(?P<a>cpu-moe)\b"),
+    ("cpu_experts", r"(?<!\w)(?:--?)?(?:n[_-]?cpu[_-]?moe)\s*=?\s*(?P<n>\d+)\b"),
+    ("cpu_experts", r"(?<!\w)(?:--?)?(?P<a>cpu[_-]moe)\b"),
 )
 """A key of a request, and how it is said; the first of a key counts. What waits beside a context,
 ``16k context 8 users``, is taken before it."""
 _CPU = re.compile(
-    r"\b(?:(?:amd|intel)\s+)?(?:(?:ryzen|threadripper|epyc|xeon|core\s+(?:ultra|i[3579]))\b"
-    r"|i[3579][\s-]?\d{4,5}|\d{4,5}(?:x3d|[xk]|kf|ks|wx)\b)",
+    r"\b(?:(?:2\s*x|dual|two)\s+)?(?:(?:amd|intel)\s+)?(?:(?:ryzen|threadripper|epyc|xeon|core\s+(?:ultra|i[3579]))\b"
+    r"|i[3579][\s-]?\d{4,5}|\d{4,5}(?:x3d|[xkg]|kf|ks|wx|ge)\b)",
     re.IGNORECASE,
 )
 """How a processor begins; whether it is one its list says, which is read only then."""
@@ -144,11 +147,40 @@ _WISHES: _Wishes = (
 _WORDS = {"q8": "q8_0", "q4": "q4_0", "dp": "data"}
 
 
+_COUNT_SIGNS = "\u5f20\u5361\u5757\u4e2a\u7247\u679a\u53f0"
+_HAN = "\u3400-\u9fff"
 _WRITTEN = (
+    (re.compile(rf"(?<![\w.])(\d{{1,2}})\s*[{_COUNT_SIGNS}]\s*(?=[A-Za-z0-9])"), r" \1x "),
+    (re.compile("\u5185\u5b58"), " RAM "),
+    (re.compile("\u663e\u5b58"), " VRAM "),
+    (re.compile(f"(?<=[A-Za-z0-9])\\s*[\u52a0\u548c\u4e0e]\\s*(?=[A-Za-z0-9{_HAN}])"), " + "),
+    (re.compile(f"(?<=[A-Za-z0-9])(?=[{_HAN}])|(?<=[{_HAN}])(?=[A-Za-z])"), " "),
+    (
+        re.compile(
+            r"((?:ddr\d[\w-]*|ram|memory)\s*)\(\s*\d{1,2}\s*[x\u00d7]\s*\d{1,3}\s*gi?b\s*\)",
+            re.IGNORECASE,
+        ),
+        r"\1",
+    ),
     (re.compile(r"\(\s*a?\d+(?:\.\d+)?b\s+active[^()]{0,20}\)", re.IGNORECASE), " "),
+    (re.compile(r"(?<=\w)\s*\*\s*(?=\d)|(?<=\d)\s*\*\s*(?=\w)"), "x"),
+    (
+        re.compile(
+            r"(?<!\w)(\d{1,2}x?|two|three|four|dual)\s+"
+            r"(?:used|second[\s-]?hand|refurbished|old|new|identical|separate)\s+(?=\w)",
+            re.IGNORECASE,
+        ),
+        r"\1 ",
+    ),
     (re.compile(r"[`*]+|\((?:r|tm)\)", re.IGNORECASE), " "),
     (re.compile(r"(?<=\w)\\(?=\w)"), "/"),
     (re.compile(r"\b\d+th\s+gen\b|@?\s*\b\d+(?:\.\d+)?\s*ghz\b", re.IGNORECASE), " "),
+    (
+        re.compile(
+            r"\b\d+[\s-]*(?:cores?|threads?)\b(?!\s+gpu)(?:[\s-]*(?:cpu|processor))?", re.IGNORECASE
+        ),
+        " ",
+    ),
     (re.compile(r"(?<![\w.])(\d{1,2}x)(?=[a-z]|\d{1,3}\s?g)", re.IGNORECASE), r"\1 "),
     (re.compile(r"(\d)\s[bB](?![\w-])"), r"\1b"),
     (re.compile(r"(\d)\s?gigs?\b", re.IGNORECASE), r"\1GB"),
@@ -181,6 +213,25 @@ def read_numbers(text: str, settings: MutableMapping[str, object]) -> str:
             settings[name] = value
             text = f"{text[: matched.start()]} {HOLE} {text[matched.end() :]}"
     return text
+
+
+_BESIDE_CPU = re.compile(
+    r"\b(?:cpu|processor|only|alone|with|and|of|ram|memory|no|without|an?|gpu|desktop|laptop)\b"
+    r"|[\s,;()|+/-]+",
+    re.IGNORECASE,
+)
+
+
+def processor_said(text: str) -> Mapping[str, object] | None:
+    """Read a text that names a processor and its memory, and nothing else: keys of a request."""
+    settings: dict[str, object] = {}
+    rest = read_numbers(apart(text), settings)
+    size = re.search(rf"(?<![\w.]){_GB}(?!\w)", rest, re.IGNORECASE)
+    if size and "ram" not in settings:
+        settings["ram"] = f"{size['n']}GB"
+        rest = f"{rest[: size.start()]} {rest[size.end() :]}"
+    said = "cpu" in settings and settings.keys() <= {"cpu", "ram", "ram_type"}
+    return settings if said and not _BESIDE_CPU.sub("", rest) else None
 
 
 def counted(word: str) -> int:

@@ -21,36 +21,34 @@ from advisor.reading.model_names import is_read, read_model
 from advisor.reading.name_match import names_family
 from advisor.reading.name_parts import SIZE
 from advisor.reading.name_parts import words as name_words
-from advisor.reading.public_list import find_public
+from advisor.reading.public_list import containing, find_public
 from advisor.reading.sentence_cards import (
     EXAMPLE,
+    apart_machines,
     assume_card,
     card_in,
+    join_machines,
     memory_of_ram,
+    ram_of_processor,
     refuse_other_architecture,
+    refuse_other_cards,
     share_cards,
 )
 from advisor.reading.sentence_numbers import (
     COUNTS,
     HOLE,
     apart,
-    counted,
     read_limits,
     read_numbers,
     read_wishes,
 )
-from advisor.reading.shell import Read, command_for, means_own
+from advisor.reading.shell import Read, command_for, means_own, on_processor, take_processor
 
 _LONGEST_NAME = 8  # words; no card or model has more
 _MODEL_WAS = "|model|"  # what stands where the model was taken out
 _TRAINS = re.compile(r"\bfine[\s-]?tun(?:e|ing)\b|\btrain(?:ing)?\b", re.IGNORECASE)
 _AS_FILES = re.compile(r".*\.gguf|(?=.*\d)\w[\w.]*(?:[-_][\w.]+){2,}")
 """A word that is written as files and repositories are."""
-_CLUSTER = re.compile(
-    r"\b(?:[2-9]|\d\d|two|three|four|eight)\s+(?:\S+\s+){0,3}?(?:machine|node|server|host)s\b"
-    r"|\bmulti[\s-]?node\b",
-    re.IGNORECASE,
-)
 _BESIDE_CARDS = frozenset({"gb", "gib", "g", "go", "laptop", "notebook", "mobile"})
 _ROUNDED = 0.1
 """How far a size that is told may lie from the parameters."""
@@ -83,7 +81,7 @@ _STOP = frozenset(
     mi una para puedo correr modelo tarjeta cu\u00e1l cual que qu\u00e9
     """.split()  # noqa: SIM905  a table of words
 )
-_OF_NAMES = frozenset({"ai", "max"})
+_OF_NAMES = frozenset({"ai", "max", "large"})
 """Those of them that names begin or end with."""
 
 
@@ -105,29 +103,29 @@ def read_sentence(text: str, knowledge: Knowledge, *, own_card: bool = False) ->
     """
     if said := _TRAINS.search(text):
         raise RequestError(f"'{said[0]}': training is not sized here, only what runs a model")
-    if said := _CLUSTER.search(text):
-        raise RequestError(
-            f"'{said[0]}': several machines as one are not sized here, only the cards of one",
-            hint="Ask for the cards of one machine.",
-        )
     read = Read()
-    rest = read_limits(apart(text), read.wanted)
+    rest, machines = apart_machines(apart(text))
+    rest = read_limits(rest, read.wanted)
     rest = read_numbers(rest, read.settings)
     words: Sequence[str] = [word.strip(".:") for word in _WORD.findall(rest)]
     for name, find in _FINDERS.items():
         words = _taken(words, name, find, knowledge, read)
     words = _tag_beside(words, knowledge, read)
     _context_of_name(knowledge, read)
+    if on_processor(text) or "cpu" in read.settings:
+        words = ram_of_processor(words, read.settings)
     others = _vocabulary(knowledge)["gpu"] - _STOP
     words, read.assumed = assume_card(words, others, knowledge, read.settings)
     memory_of_ram(knowledge, read.settings)
     words = share_cards(words, knowledge, read.settings)
+    join_machines(machines, knowledge, read)
     words = _sized_model(words, knowledge, read)
     words = _wishes(words, read)
     model = str(read.settings.get("model", ""))
     told = (word for word in words if _means_something(word))
     read.left = [word for word in told if not (model and _is_its_size(word, model, knowledge))]
     _refuse_half_names(words, knowledge, read)
+    take_processor(text, read, own_card=own_card)
     own_card = own_card and means_own(text, read)
     if not read.settings and not own_card:
         raise RequestError(f"nothing is understood in '{text[:80]}'", hint=EXAMPLE)
@@ -208,26 +206,36 @@ def _refuse_half_names(words: Sequence[str], knowledge: Knowledge, read: Read) -
         RequestError: The nearest names, or the word or number that cannot be.
     """
     known = _vocabulary(knowledge)
-    counts = [number for word in read.left if (number := counted(word)) > 1]
-    if "gpu" in read.settings and counts:
-        find_cards(knowledge, f"{counts[0]}x {read.settings['gpu']}")
     if "gpu" in read.settings:
         refuse_other_architecture(knowledge, str(read.settings["gpu"]), read.left)
+        refuse_other_cards(knowledge, str(read.settings["gpu"]), read.left)
     if "model" in read.settings:
-        at = words.index(_MODEL_WAS)
-        for word in filter(_means_something, (*words[at - 1 : at][:1], *words[at + 1 : at + 2])):
-            sized = _GB.fullmatch(word) or _is_its_size(
-                word, str(read.settings["model"]), knowledge
-            )
-            if not sized and _PIECE.search(word.casefold()) and _is_of_name(word, known["model"]):
-                raise RequestError(
-                    f"'{word}' beside '{read.settings['model']}' is not understood",
-                    hint="Write the name of the model as it is published, or leave the word out.",
-                )
+        _refuse_other_model(words, knowledge, read)
     for name, find in (("gpu", find_cards), ("model", names.find_model)):
         unknown = [word for word in read.left if _is_of_name(word, known[name])]
         if name not in read.settings and unknown:
             find(knowledge, " ".join(unknown))
+
+
+def _refuse_other_model(words: Sequence[str], knowledge: Knowledge, read: Read) -> None:
+    """Refuse a model beside a word that its name may go on with, or a size that is not its own."""
+    model, at = str(read.settings["model"]), words.index(_MODEL_WAS)
+    beside = filter(_means_something, (*words[at - 1 : at][:1], *words[at + 1 : at + 2]))
+    for word in (*beside, *(one for one in read.left if SIZE.fullmatch(one.casefold()))):
+        sized = _GB.fullmatch(word) or _is_its_size(word, model, knowledge)
+        if not sized and _PIECE.search(word.casefold()) and _goes_on(model, word, knowledge):
+            raise RequestError(
+                f"'{word}' beside '{model}' is not understood",
+                hint="Write the name of the model as it is published, or leave the word out.",
+            )
+
+
+def _goes_on(model: str, word: str, knowledge: Knowledge) -> bool:
+    """Whether a word may be part of the model's name: one of names, or listed behind its last."""
+    if _is_of_name(word, _vocabulary(knowledge)["model"]):
+        return True
+    last = re.split(r"[\s:/]", model)[-1]
+    return word.isascii() and word.isalpha() and bool(containing(f"{last}-{word}", 1))
 
 
 def _is_its_size(word: str, model: str, knowledge: Knowledge) -> bool:

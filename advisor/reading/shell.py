@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from advisor.errors import RequestError
-from advisor.reading.sentence_cards import EXAMPLE
+from advisor.knowledge.catalogue import PROCESSOR
 from advisor.units import shell_word
 
 _CONTINUED = re.compile(r"[ \t]*(?:[\\^`][ \t]*\r?\n[ \t]*|\r?\n[ \t]*(?=--?[a-zA-Z]))")
@@ -153,8 +153,10 @@ _MOUNT = re.compile(r"((?:[A-Za-z]:)?[^:]+):(/[^:]*)(?::[a-zA-Z,]+)?")
 
 
 _ON_CPU = re.compile(
-    r"\bcpu[\s-]only\b|\b(?:on|with)\s+(?:a\s+|the\s+|my\s+)?cpu\b"
-    r"|\b(?:no|without(?:\s+an?)?|(?:don'?t|do\s+not)\s+have\s+an?)\s+(?:\w+\s+)?gpu\b",
+    r"\bcpu[\s-]+(?:only|inference)\b|\b(?:only|pure|just)\s+(?:on\s+)?(?:a\s+|the\s+|my\s+)?cpu\b"
+    r"|\b(?:on|with)\s+(?:a\s+|the\s+|my\s+)?cpu\b|\bgpu\s*:\s*(?:none|no|n/?a)\b"
+    r"|\b(?:no|without(?:\s+an?)?|(?:don'?t|do\s+not)\s+have\s+an?)\s+(?:\w+\s+)?(?:gpu|(?:graphics|video)\s+card)\b"
+    r"|\bintegrated\s+(?:graphics|gpu)\b|\bi-?gpu\s+only\b",
     re.IGNORECASE,
 )
 _ELSEWHERE = (
@@ -194,6 +196,24 @@ def means_own(text: str, read: Read) -> bool:
     return bool(_ASKS_MODELS.search(text)) and not (read.left or _ON_CPU.search(text))
 
 
+def on_processor(text: str) -> bool:
+    """Whether a question says that there is no card, or that none is used."""
+    return bool(_ON_CPU.search(text))
+
+
+def take_processor(text: str, read: Read, *, own_card: bool) -> None:
+    """Take the processor for what computes where it, or RAM alone, is named and no card."""
+    said, settings = on_processor(text), read.settings
+    asks_cards = "model" in settings and _ASKS_CARDS.search(text)
+    if "gpu" in settings or ((own_card or asks_cards) and not said):
+        return
+    if said or not settings.keys().isdisjoint({"cpu", "ram"}):
+        settings["gpu"] = PROCESSOR.name
+        read.assumed = read.assumed or (
+            "" if said else "No card is named: it is sized for the processor alone."
+        )
+
+
 def command_for(
     text: str, read: Read, *, own_card: bool
 ) -> Literal["advise", "models-for", "gpus-for"]:
@@ -208,14 +228,8 @@ def command_for(
         return "advise"
     if has_card and (_ASKS_MODELS.search(text) or read.wanted or not read.left):
         return "models-for"
-    if (
-        has_model
-        and not _ON_CPU.search(text)
-        and (_ASKS_CARDS.search(text) or read.wanted or not read.left)
-    ):
+    if has_model and (_ASKS_CARDS.search(text) or read.wanted or not read.left):
         return "gpus-for"
-    if not has_card and (_ON_CPU.search(text) or "cpu" in read.settings):
-        raise RequestError("what runs on the processor alone is not sized here", hint=EXAMPLE)
     missing, known = ("model", "gpu") if has_card else ("card", "model")
     command = "models-for --gpu" if has_card else "gpus-for --model"
     named = shell_word(str(read.settings.get(known, "")))

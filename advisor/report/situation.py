@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, ClassVar
 
-from advisor.knowledge.catalogue import MAKERS
+from advisor.knowledge.catalogue import ALONE, MAKERS
 from advisor.report import figures as f
 from advisor.report import memory_view as memory
 from advisor.report import views
@@ -14,7 +14,7 @@ from advisor.report.figures import flag, known, say
 from advisor.report.memory_view import places_layers, runs
 from advisor.report.template_writer import SEED, variation
 from advisor.report.views import View
-from advisor.units import plain, shell_word
+from advisor.units import GIB, plain, shell_word
 
 if TYPE_CHECKING:
     from advisor.advice.configuration import EachCardDoc, GpuDoc, SpeedDoc
@@ -72,8 +72,11 @@ def _described(card: EachCardDoc, count: int) -> str:
 
 
 def _cards_asked(doc: Advice) -> str:
-    count = doc.request.get("gpus")
-    said = f"--gpu {shell_word(plain(str(doc.request.get('gpu', ''))))}"
+    count, gpu = doc.request.get("gpus"), doc.scenario.gpu
+    asked = str(doc.request.get("gpu", ""))
+    if gpu and gpu.vendor == ALONE and gpu.vram_bytes:
+        asked = f"{gpu.name}:{gpu.vram_bytes / GIB:g}GB"
+    said = f"--gpu {shell_word(plain(asked))}"
     return f"{said} --gpus {count}" if count else said
 
 
@@ -110,7 +113,8 @@ def _card_architecture(gpu: GpuDoc) -> str:
 
 
 def _memory_kind(gpu: GpuDoc) -> str:
-    return say("memory.shared") if gpu.unified_memory else gpu.vram_type or ""
+    shared = gpu.unified_memory and gpu.vendor != ALONE
+    return say("memory.shared") if shared else gpu.vram_type or ""
 
 
 def _card_memory(gpu: GpuDoc) -> str:
@@ -313,6 +317,7 @@ WRITERS: Mapping[str, Writer] = {
     "gpu.word": _card_word,
     "gpu.tdp_all": _tdp_all,
     "gpu.linked": lambda d: flag("gpu.nvlink" in d.facts),
+    "gpu.none": lambda d: flag(bool(d.scenario.gpu and d.scenario.gpu.vendor == ALONE)),
     "model.label_parameters": _label,
     "model.active_parameters": _active,
     "model.generates": lambda d: flag(d.scenario.model.modality in WRITES),

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from advisor.advice.preparation import card_warnings
 from advisor.errors import RequestError, UserError, raise_problems
-from advisor.knowledge.catalogue import Cards
+from advisor.knowledge.catalogue import Cards, cards_by
 from advisor.knowledge.merit import USES, merits
 from advisor.models import model_from_record, text_alone
 from advisor.models.stored_tensors import Model
@@ -30,8 +30,8 @@ from advisor.reverse.answers import (
 )
 from advisor.reverse.ranking import Ranking, context_for, least_context, may_be_of_use
 from advisor.reverse.search import Search
+from advisor.scenario.host import with_processor
 from advisor.scenario.resolve import cards_asked
-from advisor.scenario.settings import Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,7 +90,8 @@ def models_for(
         UserError: Names or numbers are wrong; all of them at once.
     """
     reader = Reader()
-    asked = Request(gpu=gpu, gpus=settings.request.gpus)
+    asked = with_processor(replace(settings.request, gpu=gpu), knowledge)
+    settings = replace(settings, request=replace(asked, gpu=settings.request.gpu))
     cards = reader.attempt(lambda: cards_asked(asked, knowledge))
     wanted = _checked(wanted, knowledge, reader)
     wish = read_wish(_completed(settings, wanted, cards), knowledge, reader)
@@ -142,7 +143,7 @@ def _called(model: Model) -> str:
 
 def _wrong_vendor(framework: Framework, vendor: str) -> RequestError:
     return RequestError(
-        f"{framework.name} does not run on {vendor} cards",
+        f"{framework.name} does not run on {cards_by(vendor)}",
         hint=f"It runs on: {', '.join(framework.vendors)}.",
     )
 

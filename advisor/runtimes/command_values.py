@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from advisor.knowledge.catalogue import ALONE
 from advisor.knowledge.programs import Program
 from advisor.knowledge.types import Format, Split
 from advisor.models.stored_tensors import Model
@@ -218,6 +219,12 @@ def _kv_side(started: Started, name: str) -> str | None:
     return (_kv(started, name) or name) if started.kv_set else None
 
 
+def _layers(one: Scenario) -> str:
+    """Give the layers on the cards: none where a processor computes alone."""
+    none = one.gpu and one.gpu.vendor == ALONE
+    return "0" if none else "all" if one.gpu_layers is None else str(one.gpu_layers)
+
+
 def _layers_share(started: Started) -> str:
     """The share of the layers on the card, rounded down; the output matrix counts as one."""
     placed, layers = started.scenario.gpu_layers, started.scenario.model.shape.layers
@@ -286,7 +293,7 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "batch": lambda s: _count(s.scenario.batch, unless=1),
     "ubatch": lambda s: _count(s.scenario.ubatch, unless=DEFAULT_UBATCH),
     "logical_batch": lambda s: _logical_batch(s.scenario),
-    "gpu_layers": lambda s: "all" if s.scenario.gpu_layers is None else str(s.scenario.gpu_layers),
+    "gpu_layers": lambda s: _layers(s.scenario),
     "layers_placed": lambda s: (
         None if s.scenario.gpu_layers is None else str(s.scenario.gpu_layers)
     ),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from advisor.errors import RequestError
-from advisor.knowledge.catalogue import BACKENDS
+from advisor.knowledge.catalogue import ALONE, BACKENDS, are_machines
 from advisor.knowledge.types import Format, Framework, Gpu, KvType
 from advisor.scenario.capability import cut_width, refusal
 from advisor.scenario.settings import Prefer, Stated, Use
@@ -313,3 +313,21 @@ def _divides_kv_heads(shape: Shape, cards: int, *, copies: bool) -> bool:
         return True
     counts = set(shape.head_groups or shape.kv_heads_by_layer or (shape.kv_heads,)) - {0, 1}
     return all(n % cards == 0 or (copies and cards % n == 0) for n in counts)
+
+
+def is_alone(scenario: Scenario) -> bool:
+    """Whether a processor computes alone, in system RAM."""
+    return scenario.gpu is not None and scenario.gpu.vendor == ALONE
+
+
+def on_machines(scenario: Scenario) -> bool:
+    """Whether several machines share the model over a network."""
+    return scenario.gpus > 1 and scenario.gpu is not None and are_machines(scenario.gpu)
+
+
+def reading_at(scenario: Scenario, bandwidth: float) -> Scenario:
+    """Give a scenario whose system RAM is read at another pace, by a processor alone too."""
+    gpu = scenario.gpu
+    if gpu and is_alone(scenario):
+        gpu = replace(gpu, bandwidth_bytes_s=bandwidth)
+    return replace(scenario, gpu=gpu, ram_bandwidth_bytes_s=round(bandwidth))

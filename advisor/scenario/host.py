@@ -7,18 +7,22 @@ peak, transfers x 8 bytes x channels; the share of it that is reached is the spe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.errors import RequestError
-from advisor.knowledge.catalogue import Cards
+from advisor.errors import RequestError, UserError
+from advisor.knowledge.catalogue import ALONE, PROCESSOR, Cards
 from advisor.knowledge.reach import check_machine
 from advisor.knowledge.types import Knowledge
-from advisor.scenario.settings import Request
+from advisor.reading import find_cards
+from advisor.reading.known import names_processor
+from advisor.scenario.settings import WITH_UNITS, Request, quantities
 from advisor.units import GB, GIB, UnitError, counted
 
 if TYPE_CHECKING:
@@ -32,6 +36,10 @@ _MT = 8e6
 _SLOTS = 4
 """Boards with two channels have no more slots than this."""
 _SERVERS = frozenset({"datacenter"})
+_MAY_BE_CPU = re.compile(
+    r"ryzen|threadripper|epyc|xeon|core|\bi[3579]\b|\d{4}(?:x|k|g)", re.IGNORECASE
+)
+"""What the name of a processor has; whether it is one, its list says."""
 
 
 class Range(Struct, frozen=True):
@@ -79,7 +87,7 @@ def ram_pace(request: Request, gpu: Gpu | None, knowledge: Knowledge) -> RamPace
         return RamPace(Range(exact, exact))
     if request.cpu or request.ram_type:
         return _told(request, gpu, knowledge.policy)
-    if gpu is None or gpu.unified_memory:
+    if gpu is None or (gpu.unified_memory and gpu.vendor != ALONE):
         return None
     rates, channels = _usual_rates(gpu, knowledge.policy), _usual_channels(gpu, knowledge.policy)
     return RamPace(rates * channels * _exact(_MT), assumed=True)
@@ -251,6 +259,59 @@ def with_ram_here(request: Request) -> Request:
     from advisor.reading.machine.mapped import ram_read  # noqa: PLC0415 - where it is asked
 
     return replace(request, ram_gib=size, **ram_read(machine))
+
+
+def with_processor(request: Request, knowledge: Knowledge) -> Request:
+    """State the processor and the RAM of a request that names them where a card should stand."""
+    text = request.gpu or ""
+    if not _MAY_BE_CPU.search(text):
+        return request
+    with suppress(UserError):
+        find_cards(knowledge, text)
+        return request
+    from advisor.reading.sentence_numbers import processor_said  # noqa: PLC0415 - where no card is
+
+    said = processor_said(text)
+    if said is None:
+        return request
+    ram = quantities(WITH_UNITS["ram"], str(said["ram"])) if "ram" in said else {}
+    named = {"cpu": said["cpu"], "ram_type": said.get("ram_type"), **ram}
+    unsaid = {k: v for k, v in named.items() if v and getattr(request, k) is None}
+    return replace(request, gpu=PROCESSOR.name, **unsaid)
+
+
+def as_machine(request: Request, knowledge: Knowledge) -> Request:
+    """State the processor and the RAM that a request names, or those of this machine."""
+    request = with_processor(with_ram_here(request), knowledge)
+    if names_processor(request.gpu or ""):
+        request = replace(request, gpu_layers=None, cpu_experts=None)
+    return request
+
+
+def with_its_ram(cards: Cards, request: Request, knowledge: Knowledge) -> Cards:
+    """Give a processor, or its graphics, which come with any memory, that of the computer."""
+    if cards.gpu.vendor == ALONE:
+        return _in_its_ram(cards, request, knowledge)
+    ram, stated = request.ram_gib, "gb" in (request.gpu or "").casefold()
+    if not ram or stated or asks_here(request):
+        return cards
+    listed = knowledge.gpus.get(cards.gpu.name)
+    if not (listed and listed.unified_memory) or listed.vram_bytes or listed.vram_sizes:
+        return cards
+    line = f"{cards.gpu.name} is taken with the {ram:g} GB of the computer."
+    return replace(cards, gpu=replace(cards.gpu, vram_bytes=int(ram * GIB)), read_as=(line,))
+
+
+def _in_its_ram(cards: Cards, request: Request, knowledge: Knowledge) -> Cards:
+    """Give a processor the RAM of its computer, as large and as fast as is said or usual."""
+    said = round(request.ram_gib * GIB) if request.ram_gib else cards.gpu.vram_bytes
+    size, told = said or int(knowledge.policy["usual_ram_bytes"]), cards.read_as
+    if not said:
+        told += (f"How much system RAM there is was not stated: {size / GIB:g} GiB are taken.",)
+    pace = ram_pace(request, cards.gpu, knowledge)
+    bandwidth = pace.bandwidth.middle if pace else None
+    gpu = replace(cards.gpu, vram_bytes=size, bandwidth_bytes_s=bandwidth)
+    return replace(cards, gpu=gpu, read_as=told)
 
 
 def _all_shared(machine: Machine) -> bool:

@@ -11,7 +11,13 @@ from msgspec.structs import replace
 
 from advisor.errors import Problems, RequestError, UserError, raise_problems
 from advisor.knowledge import names
-from advisor.knowledge.catalogue import BACKENDS, MAKERS, Cards, check_beside
+from advisor.knowledge.catalogue import (
+    BACKENDS,
+    MAKERS,
+    Cards,
+    check_beside,
+    machines_said,
+)
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.models import model_from_path, text_alone
 from advisor.models.stored_tensors import Model
@@ -29,13 +35,15 @@ from advisor.scenario.asked_model import draft_problems, find_model_named, model
 from advisor.scenario.choices import choose
 from advisor.scenario.host import (
     RamPace,
+    as_machine,
     asks_here,
     cards_here,
     pace_fields,
     ram_pace,
     said_here,
     said_of,
-    with_ram_here,
+    with_its_ram,
+    with_processor,
 )
 from advisor.scenario.images import images_said, least_context, prompt_tokens, read_size
 from advisor.scenario.settings import STATED, Request, number_problems
@@ -74,7 +82,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
     Raises:
         UserError: What is unknown, ambiguous or impossible; all of it at once (``Problems``).
     """
-    request, problems = with_ram_here(request), _Found(list(number_problems(request)))
+    request, problems = as_machine(request, knowledge), _Found(list(number_problems(request)))
     cards = problems.attempt(cards_asked, request, knowledge) if request.gpu else None
     gpu = cards.gpu if cards else None
     read = problems.attempt(_find_model, request, knowledge)
@@ -109,7 +117,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         model=model,
         precision=precision,
         framework=framework,
-        kv_types=kv_types,
+        kv_types=support.kept_types(kv_types, framework, model),
         backend=backend,
         draft=draft,
         pace=pace,
@@ -173,31 +181,21 @@ def cards_asked(request: Request, knowledge: Knowledge) -> Cards:
     Raises:
         UserError: Unknown or ambiguous, none found here, or counted twice.
     """
+    request = with_processor(request, knowledge)
     text = request.gpu or ""
     cards = cards_here(knowledge) if asks_here(request) else find_cards(knowledge, text)
-    cards = _with_ram(cards, request, knowledge)
+    cards = with_its_ram(cards, request, knowledge)
     if not cards.counted:
         count = request.gpus or cards.count
         check_beside([cards.gpu] * (2 if count > 1 else 1))
-        return replace(cards, count=count)
+        told = (*cards.read_as, *machines_said(cards.gpu, count))
+        return replace(cards, count=count, read_as=told)
     if request.gpus is not None and request.gpus != cards.count:
         raise RequestError(
             f"gpus is {request.gpus}, but '{text}' names {cards.count} cards",
             hint=f"Leave gpus out{', or name the cards' if asks_here(request) else ''}.",
         )
     return cards
-
-
-def _with_ram(cards: Cards, request: Request, knowledge: Knowledge) -> Cards:
-    """Give a processor's graphics, which come with any memory, that of the computer."""
-    ram, stated = request.ram_gib, "gb" in (request.gpu or "").casefold()
-    if not ram or stated or asks_here(request):
-        return cards
-    listed = knowledge.gpus.get(cards.gpu.name)
-    if not (listed and listed.unified_memory) or listed.vram_bytes or listed.vram_sizes:
-        return cards
-    line = f"{cards.gpu.name} is taken with the {ram:g} GB of the computer."
-    return replace(cards, gpu=replace(cards.gpu, vram_bytes=int(ram * GIB)), read_as=(line,))
 
 
 def _find_model(request: Request, knowledge: Knowledge) -> ModelRead:

@@ -10,7 +10,7 @@ from typing import Final, Literal, NamedTuple
 from msgspec.structs import replace
 
 from advisor.errors import RequestError
-from advisor.knowledge.catalogue import MAKERS
+from advisor.knowledge.catalogue import MAKERS, cards_by
 from advisor.knowledge.programs import About, Capability
 from advisor.knowledge.types import Format, Framework, Gpu, KvType
 from advisor.models.shape import UNKNOWN, Shape
@@ -235,7 +235,7 @@ def never_there(framework: Framework, gpu: Gpu | None) -> str:
 def _not_at_all(framework: Framework, gpu: Gpu) -> Obstacle | None:
     """Give what keeps the framework from the card, whatever the format."""
     if gpu.vendor not in framework.vendors:
-        return Obstacle("vendor", f"{framework.name} does not run on {gpu.vendor} cards")
+        return Obstacle("vendor", f"{framework.name} does not run on {cards_by(gpu.vendor)}")
     if gpu.architecture in framework.not_on:
         return Obstacle("card", f"{framework.name} does not run on {gpu.architecture}")
     row = asked(framework, "card", "", gpu, None)
@@ -255,10 +255,10 @@ def _card_obstacle(framework: Framework, precision: Format, gpu: Gpu) -> Obstacl
     if found := _not_at_all(framework, gpu):
         return found
     if precision.vendors is not None and gpu.vendor not in precision.vendors:
-        return Obstacle("vendor", f"{precision.name} does not run on {gpu.vendor} cards")
+        return Obstacle("vendor", f"{precision.name} does not run on {cards_by(gpu.vendor)}")
     limit = framework.format_limits.get(precision.family)
     if limit and limit.vendors and gpu.vendor not in limit.vendors:
-        text = f"{framework.name} does not run {precision.name} on {gpu.vendor} cards"
+        text = f"{framework.name} does not run {precision.name} on {cards_by(gpu.vendor)}"
         return Obstacle("vendor", text)
     return _too_old(precision.name, precision.min_compute_capability, gpu)
 
@@ -349,11 +349,14 @@ def cache_problems(scenario: Scenario) -> Iterator[RequestError]:
             f"a {value.name} V cache needs flash attention",
             hint="Turn it on: --flash-attention on.",
         )
-    if framework.one_latent_type and scenario.model.shape.mla and key.name != value.name:
-        yield RequestError(
-            f"{scenario.model.name} keeps one latent cache, so its K and V types must be equal",
-            hint="Give --kv-cache alone.",
-        )
+
+
+def kept_types(
+    stated: tuple[KvType, KvType], framework: Framework, model: Model
+) -> tuple[KvType, KvType]:
+    """Give the types of K and V as they are kept: a latent cache has that of K alone."""
+    latent = framework.one_latent_type and model.shape.mla
+    return (stated[0], stated[0]) if latent else stated
 
 
 def _no_cache(scenario: Scenario, kind: KvType) -> RequestError:

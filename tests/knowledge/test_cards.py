@@ -77,7 +77,6 @@ def test_the_name_of_unequal_cards_names_them_again() -> None:
         ("RTX 3090 + ", "lacks a card beside the plus"),
         ("0x RTX 3090", "names no cards"),
         ("65x RTX 3090", "names 65 cards"),
-        ("RTX 3090 + RX 7900 XTX", "cards of AMD and NVIDIA together"),
         ("RTX 3090 + DGX Spark", "is a part of its machine"),
         ("RTX 4090 Ti + RTX 3090", "unknown GPU"),
     ],
@@ -112,8 +111,9 @@ def test_the_refusal_is_a_request_error() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "2x M4 Pro:48GB", "2x DGX Spark", "2x Strix Halo", "2x Jetson AGX Orin 64 GB",
-        "2x RTX 4090 Mobile", "RTX 4090 Mobile + RTX 3060:12GB", "M4 Pro:48GB + M4 Pro:24GB",
+        "DGX Spark + RTX 4090", "Strix Halo + RTX 3060:12GB", "processor:64GB + RTX 4090",
+        "2x processor:64GB", "2x RTX 4090 Mobile", "RTX 4090 Mobile + RTX 3060:12GB",
+        "M4 Pro:48GB + M4 Pro:24GB",
     ],
 )  # fmt: skip
 def test_a_part_of_a_machine_has_no_second_one_beside_it(text: str) -> None:
