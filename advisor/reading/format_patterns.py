@@ -176,7 +176,7 @@ _WORDS: Final[Sequence[tuple[str, str]]] = (
     (r"eetq", "EETQ"),
     (r"exl2", "EXL2"),
     (r"exl3", "EXL3"),
-    (r"int([34568])|([34568])[-_ ]?bits?", "INTN"),
+    (r"int([3468])|([3468])[-_ ]?bits?", "INTN"),
     (r"bf16|bfloat16", "BF16"),
     (r"fp16|f16|float16", "FP16"),
     (r"fp32|f32|float32", "F32"),
