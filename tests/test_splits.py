@@ -6,6 +6,7 @@ import json
 from functools import lru_cache
 from io import BytesIO
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -23,6 +24,7 @@ from advisor.scenario import Scenario, split_of
 from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import apply_change, resolve
 from advisor.scenario.settings import Request
+from tests.models.test_quantised_releases import releases
 
 GGUF = {"gpu": "RTX 3090", "model": "llama-3.1-70b", "precision": "Q4_K_M"}
 VLLM = {"framework": "vLLM"}
@@ -434,5 +436,27 @@ def test_wide_heads_of_full_layers_are_kept_twice_where_cards_outnumber_them() -
         held[gpus] = memory.kv_cache_bytes
     full = 10 * (2 * 4 * 512) * 2 * 32768 * 8
     assert held[1] > full
+    assert held[4] == pytest.approx(held[1], rel=1e-6)
+    assert held[8] == pytest.approx(held[1] + full, rel=1e-6)
+
+
+def test_heads_that_are_more_where_they_slide_are_divided_by_their_own_number(
+    tmp_path: Path,
+) -> None:
+    """MiMo-V2-Flash has 4 KV heads in 9 full layers and 8 in 39 that slide."""
+    release = releases()["XiaomiMiMo/MiMo-V2-Flash"]["config"]
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(release), encoding="utf-8")
+    knowledge, held = known(), {}
+    for gpus in (1, 4, 8):
+        asked = Request(
+            gpu="H200", gpus=gpus, config=str(path), precision="FP8", framework="vLLM",
+            context=32768,
+        )  # fmt: skip
+        scenario = resolve(asked, knowledge)
+        held[gpus] = estimate_memory(scenario, knowledge).kv_cache_bytes
+    shape = scenario.model.shape
+    assert set(shape.head_groups or ()) == {4, 8}
+    full = 9 * 4 * (192 + 128) * 2 * 32768
     assert held[4] == pytest.approx(held[1], rel=1e-6)
     assert held[8] == pytest.approx(held[1] + full, rel=1e-6)

@@ -304,3 +304,9 @@ def one_block_ffn(a: Arch) -> str:
     """Families whose layers are either a mixer or a feed-forward block (Nemotron-H)."""
     stated = stated_layers(a) or must_state(a)
     return "".join({"-": "D", "E": "E"}.get(letter, "-") for letter in stated)
+
+
+def heads_that_slide(a: Arch) -> tuple[int, ...]:
+    """Key-value heads by layer, their own number where it slides: cards divide each by its own."""
+    sliding = a.keys.number("swa_num_key_value_heads", 2 * a.kv_heads)
+    return tuple(sliding if kind == "S" else a.kv_heads for kind in a.kinds)

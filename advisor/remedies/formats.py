@@ -38,7 +38,7 @@ Sized = tuple[Format, int]
 """A format, and the bytes of the model's weights in it."""
 _Item = TypeVar("_Item")
 _Listed = Callable[[Scenario, Knowledge], Sequence[_Item]]
-_FLOAT_UNITS = frozenset({"fp8", "nvfp4", "mxfp4"})
+_FOUR_BITS = 4
 
 
 def _once(*parts: str) -> Callable[[_Listed[_Item]], _Listed[_Item]]:
@@ -61,10 +61,7 @@ def _once(*parts: str) -> Callable[[_Listed[_Item]], _Listed[_Item]]:
 
 
 def worth_having(scenario: Scenario, knowledge: Knowledge) -> Sequence[Format]:
-    """Formats of the present framework, without those both larger and worse than another.
-
-    The smallest first.
-    """
+    """Formats of the framework but those larger and worse than another, the smallest first."""
     sized = reversed(sized_formats(scenario, knowledge))
     return [precision for precision, _ in sized if _can_share(scenario, precision)]
 
@@ -77,6 +74,11 @@ def _can_share(scenario: Scenario, precision: Format) -> bool:
 @_once("model")
 def sized_formats(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sized]:
     """The formats worth having with what the weights take in each, bytes; the largest first."""
+    return _sized(scenario, knowledge, float("inf"))
+
+
+def _sized(scenario: Scenario, knowledge: Knowledge, most_loss: float) -> Sequence[Sized]:
+    """The like, of those that are not known to lose more; none of these keeps another out."""
     framework, model = scenario.framework, scenario.model
     listed = [
         (precision, framework)
@@ -89,6 +91,7 @@ def sized_formats(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sized]:
     sized = [
         (precision, weight_profile(model, precision, framework, knowledge.ggml_types).total_bytes)
         for precision, _ in obtainable(listed, model, scenario.gpu, knowledge)
+        if (support.format_loss(precision, model) or 0.0) <= most_loss
     ]
     gpu = scenario.gpu
     sized.sort(key=lambda one: (one[1], support.quality_order(one[0]), _has_units(one[0], gpu)))
@@ -106,9 +109,8 @@ def sized_formats(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sized]:
 
 def _has_units(precision: Format, gpu: Gpu | None) -> bool:
     """Whether the card multiplies these floats itself; of equal sizes that one is named first."""
-    if precision.family not in _FLOAT_UNITS or gpu is None:
-        return False
-    return support.is_native(precision, gpu) is True
+    floats = precision.family in support.FLOAT_UNITS
+    return gpu is not None and floats and support.is_native(precision, gpu) is True
 
 
 def _outdone(one: Sized, others: Sequence[Sized], scenario: Scenario) -> bool:
@@ -134,14 +136,12 @@ def _outdone(one: Sized, others: Sequence[Sized], scenario: Scenario) -> bool:
 @_once("model")
 def faithful_formats(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sized]:
     """Those of them below 16 bits that lose little, or are likely to."""
+    most = knowledge.policy["little_loss_percent"]
     return [
         (precision, size)
-        for precision, size in sized_formats(scenario, knowledge)
+        for precision, size in _sized(scenario, knowledge, most)
         if precision.family != "unquantized" and _loses_little(precision, scenario, knowledge)
     ]
-
-
-_FOUR_BITS = 4
 
 
 def _loses_little(precision: Format, scenario: Scenario, knowledge: Knowledge) -> bool:

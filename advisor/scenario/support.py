@@ -326,12 +326,13 @@ def is_native(precision: Format, gpu: Gpu) -> bool | None:
     return bool(_native(gpu.compute_capability, precision.native_compute_capability))
 
 
-_FLOAT_UNITS = frozenset({"fp8", "nvfp4", "mxfp4"})
+FLOAT_UNITS = frozenset({"fp8", "nvfp4", "mxfp4"})
+"""Families of formats that some cards multiply as they are."""
 
 
 def is_unpacked(precision: Format, model: Model, gpu: Gpu | None) -> bool:
     """Whether it is made for units that this card lacks; what the publisher released is not."""
-    made_for_units = precision.family in _FLOAT_UNITS and gpu is not None
+    made_for_units = precision.family in FLOAT_UNITS and gpu is not None
     if not made_for_units or is_published(precision, model):
         return False
     assert gpu

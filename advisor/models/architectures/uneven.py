@@ -18,6 +18,7 @@ from advisor.models.layer_patterns import (
     by_number,
     cross_layers,
     experts_after,
+    heads_that_slide,
     stated_or,
     stated_window,
 )
@@ -216,6 +217,7 @@ UNEVEN: Final[Mapping[str, Family]] = {
         kinds=by_number("hybrid_layer_pattern", "FS", stated_or(_mimo_layers)),
         window=stated_window,
         cells=_mimo_cells,
+        head_groups=heads_that_slide,
         defaults={"first_k_dense_replace": 1, "head_dim": 192, "v_head_dim": 128},
         also=("mimo_v2",),
         gguf=(Gguf("mimo2", period=6),),
