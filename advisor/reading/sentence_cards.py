@@ -243,6 +243,20 @@ def refuse_other_architecture(knowledge: Knowledge, cards: str, left: Sequence[s
         )
 
 
+_BESIDE_MEMORY = re.compile(r"\d\s?g(?:i?b|o)?\s+([a-z]{3,})", re.IGNORECASE)
+
+
+def refuse_unknown_machine(text: str, left: Sequence[str]) -> None:
+    """Refuse memory alone beside a word that may be the machine: ``a 32GB powerbook``.
+
+    Raises:
+        RequestError: There is one.
+    """
+    for said in _BESIDE_MEMORY.finditer(text):
+        if said[1] in left:
+            raise RequestError(f"'{said[1]}' is not understood, and no card is named", hint=EXAMPLE)
+
+
 _OF_BOARDS = frozenset({"ti", "xt", "xtx", "gre", "super", "max-q", "duo"})
 """Words of a card's name that name none."""
 
@@ -253,11 +267,11 @@ def refuse_other_cards(knowledge: Knowledge, cards: str, left: Sequence[str]) ->
     Raises:
         RequestError: There is one.
     """
-    figures = (word for word in left if re.search(r"\d{3}|[a-z]\d\d", word, re.IGNORECASE))
+    figures = (word for word in left if re.search(r"\d{3}|[a-z]\d", word, re.IGNORECASE))
     named = [word for word in figures if card_in(word, knowledge)]
     of_name = [word for word in left if word.casefold() in _OF_BOARDS]
-    if not find_cards(knowledge, cards).counted:
-        of_name += [word for word in left if counted(word) > 1]
+    alone = not find_cards(knowledge, cards).counted
+    of_name += [w for w in left if counted(w) > 1 and (alone or w[:1].isdigit())]
     if other := next(iter((*named, *of_name)), ""):
         raise RequestError(
             f"'{other}' beside '{cards}' is not understood",
@@ -269,7 +283,7 @@ def card_in(text: str, knowledge: Knowledge) -> str | None:
     """Give a card as ``find_cards`` takes it; a plural and a number in words are read too."""
     if ONLY_MEMORY.fullmatch(text):
         return None
-    for spelling in _spellings(text):
+    for spelling in (one for one in _spellings(text) if not ONLY_MEMORY.fullmatch(one)):
         try:
             named = find_cards(knowledge, spelling)
         except UserError as error:

@@ -63,7 +63,7 @@ _PATTERNS: Sequence[tuple[str, str]] = (
     ("ram", rf"(?<!video )(?<!gpu )(?<!graphics )\bmemory\s*:\s*{_GB}\b"),
     ("gpu_layers", r"\b(?P<n>\d+)\s+layers\s+(?:on|in)\s+(?:the\s+)?(?:gpu|card|vram)\b"),
     ("gpu_layers", r"(?<!\w)(?:-?ngl|gpu[\s-]layers)\s*=?\s*(?P<n>\d+)\b"),
-    ("kv_cache", rf"\b{_KV}\s+(?:kv|k/v|key[/-]value)(?:[\s-]?cache)?\b"),
+    ("kv_cache", rf"\b{_KV}\s+(?:kv|k/v|k\s+(?:and|&)\s+v|key[/-]value)(?:[\s-]?cache)?\b"),
     ("kv_cache", rf"\b(?:kv|k/v)(?:[\s-]?cache)?{_IS}{_KV}\b"),
     ("kv_cache", rf"\b{_KV}\s+cache\b"),
     ("gpus", r"\btp\s?=?\s?(?P<n>\d{1,2})\b"),
@@ -150,6 +150,15 @@ _WORDS = {"q8": "q8_0", "q4": "q4_0", "dp": "data"}
 _COUNT_SIGNS = "\u5f20\u5361\u5757\u4e2a\u7247\u679a\u53f0"
 _HAN = "\u3400-\u9fff"
 _WRITTEN = (
+    *(
+        (re.compile(f"{numeral}\\s*[{_COUNT_SIGNS}]\\s*(?=[A-Za-z0-9])"), f" {number}x ")
+        for numeral, number in zip("\u4e24\u4e8c\u4e09\u56db\u516b", (2, 2, 3, 4, 8), strict=True)
+    ),
+    (re.compile("(?<=[A-Za-z0-9])\u7684(?=[A-Za-z0-9])"), " "),
+    (re.compile(r"\(\s*\d+(?:[.,]\d+)?\s*gi?b\s+usable\s*\)", re.IGNORECASE), " "),
+    (re.compile(r"\b(m[1-5])(pro|max|ultra)\b|\b(rtx)(a\d{4})\b", re.IGNORECASE), r"\1\3 \2\4"),
+    (re.compile(r"\b(dual|two|triple|three|quad|four)-(?=\w*\d)", re.IGNORECASE), r"\1 "),
+    (re.compile(r"\b(?:intel\s+)?(?:core\s+)?i[3579]\b(?![\s-]?\d)", re.IGNORECASE), " "),
     (re.compile(rf"(?<![\w.])(\d{{1,2}})\s*[{_COUNT_SIGNS}]\s*(?=[A-Za-z0-9])"), r" \1x "),
     (re.compile("\u5185\u5b58"), " RAM "),
     (re.compile("\u663e\u5b58"), " VRAM "),

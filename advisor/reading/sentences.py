@@ -32,6 +32,7 @@ from advisor.reading.sentence_cards import (
     ram_of_processor,
     refuse_other_architecture,
     refuse_other_cards,
+    refuse_unknown_machine,
     share_cards,
 )
 from advisor.reading.sentence_numbers import (
@@ -45,6 +46,7 @@ from advisor.reading.sentence_numbers import (
 from advisor.reading.shell import Read, command_for, means_own, on_processor, take_processor
 
 _LONGEST_NAME = 8  # words; no card or model has more
+_LONGEST_CARDS = 14  # words of cards that are joined
 _MODEL_WAS = "|model|"  # what stands where the model was taken out
 _TRAINS = re.compile(r"\bfine[\s-]?tun(?:e|ing)\b|\btrain(?:ing)?\b", re.IGNORECASE)
 _AS_FILES = re.compile(r".*\.gguf|(?=.*\d)\w[\w.]*(?:[-_][\w.]+){2,}")
@@ -124,6 +126,8 @@ def read_sentence(text: str, knowledge: Knowledge, *, own_card: bool = False) ->
     model = str(read.settings.get("model", ""))
     told = (word for word in words if _means_something(word))
     read.left = [word for word in told if not (model and _is_its_size(word, model, knowledge))]
+    if read.assumed:
+        refuse_unknown_machine(text, read.left)
     _refuse_half_names(words, knowledge, read)
     take_processor(text, read, own_card=own_card)
     own_card = own_card and means_own(text, read)
@@ -266,7 +270,8 @@ def _taken(
     """Take the longest stretch of words that names something; give what is left."""
     known = _vocabulary(knowledge)[name]
     known |= _beside_models(knowledge) if name == "model" else frozenset()
-    for size in range(min(_LONGEST_NAME, len(words)), 0, -1):
+    longest = _LONGEST_CARDS if name == "gpu" else _LONGEST_NAME
+    for size in range(min(longest, len(words)), 0, -1):
         for at in range(len(words) - size + 1):
             part = words[at : at + size]
             if not _may_name(part, known, name):

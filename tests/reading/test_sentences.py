@@ -105,6 +105,41 @@ def test_parts_may_stand_in_any_order() -> None:
         assert set(found) <= set(KEYS)
 
 
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("llama 3.1 8b on 8 * 4090", {"gpu": "8x 4090"}),
+        ("llama 3.1 8b on two used RTX 3090s", {"gpu": "2x RTX 3090"}),
+        ("llama 3.1 8b on dual-3090s", {"gpu": "2x 3090"}),
+        ("llama 3.1 8b on \u56db\u5f2016G\u7684V100", {"gpu": "4x 16G V100"}),
+        ("llama 3.1 8b on MBP M1Max 64GB", {"gpu": "MBP M1 Max 64GB"}),
+        (
+            "llama 3.1 8b on 4x RTX 5060 Ti 16GB + 1x RTX 2070 8GB",
+            {"gpu": "4x RTX 5060 Ti 16GB + 1x RTX 2070 8GB"},
+        ),
+        ("llama 3.1 8b on a mac studio with 256GB ram", {"gpu": "mac studio 256GB"}),
+        ("llama 3.1 8b on 3090 and 7900 xtx", {"gpu": "3090 and 7900 xtx"}),
+        ("llama 3.1 8b on three dgx spark nodes", {"gpu": "3x dgx spark"}),
+        ("llama 3.1 8b on 2 nodes of 8x H200", {"gpu": "16x H200 SXM 141 GB"}),
+        ("llama 3.1 8b on a 3090, 32GB 5400MT", {"gpu": "3090", "ram": "32GB 5400MT"}),
+        (
+            "llama 3.1 8b on a 3090, 128 GB DDR5-5600 (4\u00d732 GB)",
+            {"gpu": "3090", "ram": "128 GB DDR5-5600"},
+        ),
+        (
+            "llama 3.1 8b on 2 L40S with 96GB VRAM and 256GB memory",
+            {"gpu": "2 L40S", "ram": "256GB"},
+        ),
+        ("llama 3.1 8b, \u5185\u5b58640GB, L40 \u663e\u5b5848GB", {"ram": "640GB"}),
+        ("qwen3-30b-a3b on a 4070 n_cpu_moe 20", {"cpu_experts": 20}),
+        ("llama 3.1 8b on a 3090, q8_0 K and V cache", {"kv_cache": "q8_0"}),
+        ("qwen3 32b 6-bit on m4 max 64gb", {"precision": "6-bit"}),
+    ],
+)
+def test_numbers_and_counts_of_threads_are_read(text: str, wanted: dict[str, object]) -> None:
+    assert wanted.items() <= settings(text).items()
+
+
 def test_what_is_not_understood_is_named() -> None:
     assert read_sentence("llama 3.1 8b on a 4090 please, purple", known()).left == ["purple"]
 
@@ -123,6 +158,7 @@ def test_what_is_not_understood_is_named() -> None:
         ("llama 3.1 8b 70b on a 4090", "'70b' beside"),
         ("qwen3 32b on a dgx spark and nvidia 3060 egpu", "'3060' beside"),
         ("llama 3.1 8b on three of those 3090", "'three' beside"),
+        ("falcon 40b on a 32gb powerbook", "'powerbook' is not understood"),
         ("llama 3.1 405b on four servers with h100", "how many cards"),
         ("can I fine-tune llama 3 8b on a 3090", "training is not sized"),
         ("7900 24gb best model", "names several cards|unknown GPU"),
