@@ -162,11 +162,13 @@ def moonvit(t: Tower) -> int:
 
 
 def internvit(t: Tower) -> int:
-    """InternViT: class token, learned positions, layer scales."""
+    """InternViT: class token, learned positions, layer scales; its own files have other names."""
     attention = 4 * t.hidden**2 + t.hidden
-    attention += 3 * t.hidden if t.keys.flag("attention_bias") else 0
-    attention += 2 * t.hidden if t.keys.flag("use_qk_norm") else 0
-    block = attention + 2 * t.hidden * t.width + t.width + t.hidden + 6 * t.hidden
+    attention += 3 * t.hidden if t.keys.flag("attention_bias") or t.keys.flag("qkv_bias") else 0
+    normed = t.keys.flag("use_qk_norm") or t.keys.flag("qk_normalization")
+    attention += 2 * t.hidden if normed else 0
+    norms = 4 if t.keys.word("norm_type") == "rms_norm" else 6
+    block = attention + 2 * t.hidden * t.width + t.width + t.hidden + norms * t.hidden
     ends = CHANNELS * t.patch**2 * t.hidden + t.hidden + (t.patches + 2) * t.hidden
     final = 0 if t.keys.flag("use_mean_pooling", default=True) else 2 * t.hidden
     return ends + t.layers * block + final
@@ -361,6 +363,9 @@ OTHER_WRAPPERS: Final[Mapping[str, Wrapper]] = {
     "idefics3": Wrapper("llama", "idefics3_vision", _idefics3),
     "smolvlm": Wrapper("llama", "smolvlm_vision", _idefics3),
     "internvl": Wrapper("qwen2", "internvl_vision", _internvl),
+    "internvl_chat": Wrapper(
+        "qwen2", "internvl_vision", _internvl, tower=TOWERS["internvl_vision"]
+    ),
     "qwen2_vl": Wrapper("qwen2_vl", "qwen2_vl_vision", text_may_tie=True),
     "qwen2_5_vl": Wrapper("qwen2_5_vl", "qwen2_5_vl_vision", text_may_tie=True),
     "qwen3_vl": Wrapper("qwen3_vl", "qwen3_vl_vision"),
