@@ -157,6 +157,7 @@ _WRITTEN = (
     (re.compile("(?<=[A-Za-z0-9])\u7684(?=[A-Za-z0-9])"), " "),
     (re.compile(r"\(\s*\d+(?:[.,]\d+)?\s*gi?b\s+usable\s*\)", re.IGNORECASE), " "),
     (re.compile(r"\b(m[1-5])(pro|max|ultra)\b|\b(rtx)(a\d{4})\b", re.IGNORECASE), r"\1\3 \2\4"),
+    (re.compile(r"(?<=[a-z]{4})(?=v\d)", re.IGNORECASE), " "),
     (re.compile(r"\b(dual|two|triple|three|quad|four)-(?=\w*\d)", re.IGNORECASE), r"\1 "),
     (re.compile(r"\b(?:intel\s+)?(?:core\s+)?i[3579]\b(?![\s-]?\d)", re.IGNORECASE), " "),
     (re.compile(rf"(?<![\w.])(\d{{1,2}})\s*[{_COUNT_SIGNS}]\s*(?=[A-Za-z0-9])"), r" \1x "),

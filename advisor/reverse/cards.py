@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from advisor.advice.preparation import model_warnings
 from advisor.errors import raise_problems
-from advisor.knowledge.catalogue import MAKERS, Cards
+from advisor.knowledge.catalogue import BY_PCI, Cards
 from advisor.models import text_alone
 from advisor.models.stored_tensors import Model
 from advisor.reverse.answers import (
@@ -141,7 +141,7 @@ def _checked(wanted: CardFilter, reader: Reader) -> CardFilter:
     forms = [reader.one_of("form", text, FORMS) for text in wanted.forms]
     return replace(
         wanted,
-        vendor=reader.one_of("vendor", wanted.vendor, tuple(MAKERS)),
+        vendor=reader.one_of("vendor", wanted.vendor, tuple(BY_PCI.values())),
         forms=[form for form in forms if form],
     )
 

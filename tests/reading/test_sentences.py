@@ -134,6 +134,7 @@ def test_parts_may_stand_in_any_order() -> None:
         ("qwen3-30b-a3b on a 4070 n_cpu_moe 20", {"cpu_experts": 20}),
         ("llama 3.1 8b on a 3090, q8_0 K and V cache", {"kv_cache": "q8_0"}),
         ("qwen3 32b 6-bit on m4 max 64gb", {"precision": "6-bit"}),
+        ("DeepSeekV4 Flash on 4x H200", {"model": "DeepSeek V4 Flash"}),
     ],
 )
 def test_numbers_and_counts_of_threads_are_read(text: str, wanted: dict[str, object]) -> None:
