@@ -124,7 +124,7 @@ _HARMLESS: Final = re.compile(
     r"|bos|pad|image_seq|downsample|select_layer|vision_feature|template|summary|classifier|problem"
     r"|num_attention_heads_per|^use_qk_norm$|^use_gemma_norm$|^full_attention_interval$|routing_bias|^top_[kp]$|expert_overlap"
     r"|num_hash_layers|^number_of_conv_states$|^chain_hidden|unified_vision_chunk|^index_topk$|multimodal_projector_bias|merged_hidden_size|query_pre_attn_scalar|mla_use_nope"
-    r"|qk_head_dim|encoder_attention_heads|renormalize|bias_u|max_window|use_mamba_kernels|rescale|^add_out_norm$|^max_inference|^norm_reduction|lr_|weight_decay|dynamic_(image|patch)|^force_image_size$|^use_thumbnail$|norm_type|indexer_budget|indexer_compress_ratio$"
+    r"|qk_head_dim|encoder_attention_heads|renormalize|bias_u|max_window|use_mamba_kernels|rescale|^add_out_norm$|^max_inference|^norm_reduction|lr_|weight_decay|dynamic_(image|patch)|^force_image_size$|^use_thumbnail$|^slice|batch_vision|vision_batch|^image_size$|norm_type|indexer_budget|indexer_compress_ratio$"
 )
 _DRAFTS: Final = re.compile(r"nextn|mtp")
 _MOST_NAMED: Final = 4

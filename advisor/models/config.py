@@ -198,7 +198,7 @@ _CONTEXT = (
 _LONGEST_CONTEXT = 10**10
 _MTP_KEYS = ("num_nextn_predict_layers", "mtp_num_hidden_layers")
 _MOST_MTP_LAYERS = 16
-_SPEAKS = re.compile("LM(?!Roberta)|ConditionalGeneration|ChatModel")
+_SPEAKS = re.compile("LM(?!Roberta)|ConditionalGeneration|ChatModel|MiniCPMV")
 _TIES = "tie_word_embeddings"
 _BOTH_WAYS = "use_bidirectional_attention"
 """A decoder that reads a text in one piece (EmbeddingGemma), as an encoder does."""
@@ -219,7 +219,7 @@ def read_config(config: Mapping[str, object], shown: str, *, whole: bool = True)
     """
     outer = Keys(config, shown)
     model_type = _model_type(outer)
-    wrapper = WRAPPERS.get(model_type)
+    wrapper = WRAPPERS.get(f"{model_type} {outer.stated('version')}") or WRAPPERS.get(model_type)
     nested = text_part(outer, model_type, wrapper, whole=whole)
     if nested is not None and wrapper is None:
         raise _unknown(outer, model_type, nested.word("model_type") or model_type)
