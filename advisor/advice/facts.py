@@ -15,8 +15,8 @@ from advisor.models.stored_tensors import Model
 from advisor.remedies import combine, formats, speculative
 from advisor.remedies.assessment import exam_loss, put, quality_loss, weights_loss
 from advisor.remedies.last_resort import proof_of
-from advisor.remedies.model import is_rated_higher, merit_points, relatives
-from advisor.remedies.option import Base, Option
+from advisor.remedies.model import is_rated_higher, merit_points
+from advisor.remedies.option import Base, Option, relatives
 from advisor.remedies.search import BETWEEN_KEYS, DOMINATED_BY, dominators_in_kind, marks_of
 from advisor.rules.engine.base import OptionFacts
 from advisor.scenario import Scenario, offloads, split_of, support

@@ -296,7 +296,8 @@ def _tried(base: Base, options: Sequence[Option]) -> Iterator[int]:
     for option in options:
         gpus = option.scenario.gpus
         fits = option.action == MORE.action and option.memory.deficit_bytes == 0
-        if fits and option.scenario == replace(base.scenario, gpus=gpus):
+        same = replace(base.scenario, gpus=gpus, split=option.scenario.split)
+        if fits and option.scenario == same:
             yield gpus
 
 

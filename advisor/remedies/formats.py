@@ -93,10 +93,9 @@ def _sized(scenario: Scenario, knowledge: Knowledge, most_loss: float) -> Sequen
         for precision, _ in obtainable(listed, model, scenario.gpu, knowledge)
         if (support.format_loss(precision, model) or 0.0) <= most_loss
     ]
-    gpu = scenario.gpu
-    sized.sort(key=lambda one: (one[1], support.quality_order(one[0]), _has_units(one[0], gpu)))
-    kept: list[Sized] = []
-    best = float("inf")
+    gpu, own = scenario.gpu, support.own_sixteen(model)
+    sized.sort(key=lambda one: (one[1], support.quality_order(one[0]), _later(one[0], gpu, own)))
+    kept, best = list[Sized](), float("inf")
     for precision, size in sized:
         loss = support.format_loss(precision, model)
         if precision.family == "unquantized" and any(f.family == "unquantized" for f, _ in kept):
@@ -107,10 +106,10 @@ def _sized(scenario: Scenario, knowledge: Knowledge, most_loss: float) -> Sequen
     return [one for one in kept[::-1] if not _outdone(one, kept, scenario)]
 
 
-def _has_units(precision: Format, gpu: Gpu | None) -> bool:
-    """Whether the card multiplies these floats itself; of equal sizes that one is named first."""
-    floats = precision.family in support.FLOAT_UNITS
-    return gpu is not None and floats and support.is_native(precision, gpu) is True
+def _later(precision: Format, gpu: Gpu | None, own: str) -> tuple[bool, bool]:
+    """Order equal sizes: floats that the card multiplies go last, the model's own 16 bits first."""
+    floats = gpu is not None and precision.family in support.FLOAT_UNITS
+    return bool(floats and gpu and support.is_native(precision, gpu)), precision.name != own
 
 
 def _outdone(one: Sized, others: Sequence[Sized], scenario: Scenario) -> bool:
@@ -318,8 +317,9 @@ def _own_formats(base: Base) -> Iterator[Option]:
 
 def _candidates(base: Base) -> Sequence[Format]:
     """Other formats, the largest first; none larger where the present one does not fit."""
-    formats = worth_having(base.scenario, base.knowledge)
-    present = base.scenario.precision
+    present, full = base.scenario.precision, "unquantized"
+    listed = worth_having(base.scenario, base.knowledge)
+    formats = [present if f.family == present.family == full else f for f in listed]
     if not base.card_fits and present in formats:
         formats = formats[: formats.index(present)]
     return [f for f in reversed(formats) if f is not present]

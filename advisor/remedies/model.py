@@ -5,19 +5,18 @@ The best by merit come first (docs/merit.md), and none for which a newer one of 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 
 from msgspec.structs import replace
 
-from advisor.errors import UserError
 from advisor.estimator import free_bytes
 from advisor.estimator.limits import spare_bytes
 from advisor.knowledge import catalogue
 from advisor.knowledge.catalogue import ModelRow
 from advisor.knowledge.merit import merit_of, purposes
-from advisor.knowledge.types import Format, Knowledge
-from advisor.models import model_from_record
+from advisor.knowledge.types import Format
 from advisor.models.stored_tensors import Model
 from advisor.remedies.formats import Sized, faithful_formats
 from advisor.remedies.framework import FOR_IMAGES
@@ -29,6 +28,8 @@ from advisor.remedies.option import (
     Remedy,
     make_option,
     on_the_larger,
+    relatives,
+    sized_record,
     stored_bytes,
 )
 from advisor.scenario import Scenario, can_split, offloads, support
@@ -39,6 +40,8 @@ from advisor.scenario.support import without_lost_drafts
 _MOST_MODELS = 5
 _MOST_PEERS, _MOST_PEERS_TRIED = 2, 10
 _CLEARLY_SMALLER = 0.85
+_LEAST_OF_A_STEP, _SMALL, _LARGE = 0.35, 6e9, 5e10
+"""Of the next smaller model of a series: its share of the parameters; those that are few, many."""
 _MOST_TIMES_LARGER, _FEW_ACTIVE = 2.5, 0.35
 """A mixture beside a dense model: its parameters, and those that a token uses, at most."""
 _OF_A_CLASS = 1.25
@@ -61,6 +64,29 @@ def propose(base: Base, *_: object) -> Iterator[Option]:
     peers = [] if base.fits else _peer_models(base, {model.name for model in smaller})
     found = [*islice(_in_order(base, smaller, peers), _MOST_MODELS), *peers]
     yield from (one for one in found if not _is_outdone(base, one, found))
+    if not base.fits:
+        yield from _next_smaller(base, smaller, {one.scenario.model.name for one in found})
+
+
+def _next_smaller(base: Base, smaller: Sequence[Model], tried: Collection[str]) -> Iterator[Option]:
+    """The next smaller of the same series that fits, though a newer model outdoes it.
+
+    Prompts, tools and fine-tunes carry over to it.
+    """
+    own, oldest = base.scenario.model, base.knowledge.policy["peer_oldest_year"]
+    least = max(min(own.parameters * _LEAST_OF_A_STEP, _LARGE), _SMALL)
+    if (own.released or "") < f"{oldest:.0f}":
+        least = max(least, _LARGE)
+    steps = (m for m in smaller if m.family == own.family and m.parameters >= least)
+    alike = (m for m in steps if _series(m) == _series(own))
+    found = next(filter(None, (_in_best_format(base, m, REMEDY) for m in alike)), None)
+    if found and found.scenario.model.name not in tried:
+        yield found
+
+
+def _series(model: Model) -> str:
+    """Give a name up to its first number: ``qwen3``, ``llama-3.1``."""
+    return re.split(r"(?<=\d)(?![\d.])", model.name.lower(), maxsplit=1)[0]
 
 
 def _in_order(base: Base, models: Sequence[Model], peers: Sequence[Option]) -> Iterator[Option]:
@@ -362,33 +388,6 @@ def _of_its_size(base: Base, own: Model) -> Sequence[ModelRow]:
     """List recent models about as large, the best first."""
     least, most = own.parameters * _CLEARLY_SMALLER, own.parameters * _MOST_TIMES_LARGER
     return sorted(_recent(base, own, least, most), key=lambda row: -merit_points(base, row))
-
-
-def relatives(knowledge: Knowledge, model: Model) -> Sequence[Model]:
-    """Models of the family, or of the publisher with the same vocabulary, largest first.
-
-    Of the same kind of input; those of unknown size are left out.
-    """
-    names = dict.fromkeys(
-        [
-            *catalogue.siblings(knowledge, model.family, model.modality),
-            *catalogue.siblings(knowledge, f"{model.family} Distill", model.modality),
-            *catalogue.kin(knowledge, model.name, model.hf_id, model.shape.vocab),
-        ]
-    )
-    sized = (m for name in names if (m := sized_record(name, knowledge)) is not None)
-    found = (m for m in sized if m.modality == model.modality)
-    return sorted(found, key=lambda m: (-m.parameters, m.name))
-
-
-def sized_record(name: str, knowledge: Knowledge) -> Model | None:
-    """A model of the knowledge base; None where its weights or its cache cannot be computed."""
-    try:
-        model = model_from_record(knowledge.models[name], knowledge)
-    except UserError:
-        return None
-    known = model.shape.described and not model.shape.cache_unknown
-    return model if known else None
 
 
 REMEDY = Remedy("smaller-model", frozenset({"model"}), "download", propose, told_by="model")

@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Literal, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.errors import UserError
 from advisor.estimator import free_bytes
 from advisor.estimator.limits import spare_bytes
 from advisor.estimator.placement import host_fits
 from advisor.estimator.weights import weight_profile
+from advisor.knowledge import catalogue
 from advisor.knowledge.types import Format, Framework, Knowledge
 from advisor.knowledge.vocabulary import FactValue
+from advisor.models import model_from_record
+from advisor.models.stored_tensors import Model
 from advisor.remedies.assessment import known_outlook, outlook_of, quality_loss
 from advisor.scenario import Scenario, can_split, offloads, split_of
 from advisor.scenario.asked_format import precision_asked, server_caches
@@ -348,3 +352,30 @@ def _moved(base: Base, scenario: Scenario) -> bool:
     """Whether framework or format is another than the request's own, which needs no naming."""
     own = base.scenario
     return scenario.framework is not own.framework or scenario.precision is not own.precision
+
+
+def relatives(knowledge: Knowledge, model: Model) -> Sequence[Model]:
+    """Models of the family, or of the publisher with the same vocabulary, largest first.
+
+    Of the same kind of input; those of unknown size are left out.
+    """
+    names = dict.fromkeys(
+        [
+            *catalogue.siblings(knowledge, model.family, model.modality),
+            *catalogue.siblings(knowledge, f"{model.family} Distill", model.modality),
+            *catalogue.kin(knowledge, model.name, model.hf_id, model.shape.vocab),
+        ]
+    )
+    sized = (m for name in names if (m := sized_record(name, knowledge)) is not None)
+    found = (m for m in sized if m.modality == model.modality)
+    return sorted(found, key=lambda m: (-m.parameters, m.name))
+
+
+def sized_record(name: str, knowledge: Knowledge) -> Model | None:
+    """A model of the knowledge base; None where its weights or its cache cannot be computed."""
+    try:
+        model = model_from_record(knowledge.models[name], knowledge)
+    except UserError:
+        return None
+    known = model.shape.described and not model.shape.cache_unknown
+    return model if known else None

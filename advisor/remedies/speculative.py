@@ -13,8 +13,7 @@ from advisor.knowledge.merit import purposes
 from advisor.knowledge.types import Knowledge
 from advisor.models.stored_tensors import Model
 from advisor.reading.known import as_tuned, tells_instruct
-from advisor.remedies.model import sized_record
-from advisor.remedies.option import Base, Effort, Option, Remedy, make_option
+from advisor.remedies.option import Base, Effort, Option, Remedy, make_option, sized_record
 from advisor.runtimes import runtime_of
 from advisor.runtimes.commands import can_tell
 from advisor.scenario import Scenario, support
@@ -113,9 +112,19 @@ def _may_draft(draft: Model, scenario: Scenario) -> bool:
 
 
 def _is_of_its_line(draft: Model, model: Model) -> bool:
-    """Whether no number of the family tells another generation: their tokens may differ."""
+    """Whether its tokens are likely the model's: of its family, of its generation, or as many.
+
+    Another name's must be as many, padding included, and known to be of no later release: QwQ gave
+    tokens of Qwen2.5 another meaning, Ministral 3 those of Devstral.
+    """
     own, other = (_GENERATION.match(one.family) for one in (model, draft))
-    return not own or not other or own[1] != other[1] or own[2] == other[2]
+    if all(m.family.split()[0].lower() in m.name.lower() for m in (model, draft)):
+        if own and other and own[1] == other[1]:
+            return own[2] == other[2]
+        if draft.family.startswith(model.family):
+            return True
+    as_many = draft.shape.vocab == model.shape.vocab
+    return as_many and "" < (draft.released or "") <= (model.released or "~")
 
 
 _GENERATION: Final = re.compile(r"([A-Za-z]+)[ -]?(\d+)")

@@ -321,7 +321,9 @@ def _drafted(s: OptionView) -> str:
 def _quality(s: OptionView) -> str:
     if s["option.quality_cost"]:
         share = s["option.quality_cost"]
-        return say("line.loss" if share[0].isdigit() else "line.loss.tiny", share=share)
+        said = say("line.loss" if share[0].isdigit() else "line.loss.tiny", share=share)
+        of_cache = settings_of(s["option.family"]) == {"kv_cache"}
+        return said if of_cache else f"{said} {say('line.measured-on')}"
     if s["option.quality_gain"]:
         return say("line.gain", points=s["option.quality_gain"].removesuffix(" %"))
     return say("line.same" if s["option.quality_same"] else "line.unmeasured")

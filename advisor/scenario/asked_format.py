@@ -137,6 +137,5 @@ def server_caches(
     """
     many = batch >= knowledge.policy["server_from_sequences"]
     on_server = many and gpu is not None and gpu.segment == "datacenter"
-    if not on_server or not (asked in {USUAL, PUBLISHED} or is_family(asked)):
-        return ()
-    return tuple(kind.name for kind in caches)
+    open_format = asked in {USUAL, PUBLISHED, "BF16", "FP16"} or is_family(asked)
+    return tuple(kind.name for kind in caches) if on_server and open_format else ()

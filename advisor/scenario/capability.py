@@ -149,10 +149,14 @@ def is_obtainable(framework: Framework, precision: Format, model: Model) -> bool
 
 
 def is_likely_had(framework: Framework, precision: Format, model: Model) -> bool:
-    """Whether it is obtainable and, of GGUF files, one that the known repositories usually hold."""
+    """Whether it is obtainable and, of GGUF files, one that the known repositories usually hold.
+
+    What goes by another name there (``UD-IQ2_M``) is had too, and seldom what to take first.
+    """
     if precision.kind != "gguf" or not _has_gguf(model):
         return is_obtainable(framework, precision, model)
-    return seen_gguf(model, precision) is not None
+    address = seen_gguf(model, precision) or ""
+    return bool(address) and address.partition(":")[2] in {"", precision.name}
 
 
 def _has_gguf(model: Model) -> bool:
@@ -164,17 +168,17 @@ def _has_gguf(model: Model) -> bool:
 
 
 def _gguf_repos(model: Model) -> Sequence[str]:
-    from advisor.reading.published import listed_as  # noqa: PLC0415  opened for a download alone
+    from advisor.reading.published import gguf_repos_of  # noqa: PLC0415  for a download alone
 
-    listed = listed_as(model.hf_id) if model.hf_id else None
-    return listed.gguf_repos if listed else ()
+    listed = gguf_repos_of(model.hf_id) if model.hf_id else ()
+    return (*listed, *_files().beside.get(model.hf_id or "", ()))
 
 
 def download_of(
     framework: Framework, precision: Format, model: Model, *, head: bool = False
 ) -> str | None:
     """Name what holds the weights and can be downloaded, where one is known."""
-    if precision.kind == "gguf":
+    if _is_gguf(framework, precision):
         return seen_gguf(model, precision, head=head)
     made = model.hf_id if makes(framework, precision, model) else None
     return repository_of(model, precision) or made
@@ -186,8 +190,15 @@ def download_facts(
     """Tell rules where the weights come from, and whether it was seen or is a publisher's habit."""
     seen = (model.hf_id or "", precision.name) in _files().seen and not head
     yield "weights.download", download_of(framework, precision, model, head=head)
-    yield "weights.download_seen", seen or precision.kind != "gguf"
+    yield "weights.download_seen", seen or not _is_gguf(framework, precision)
     yield "weights.own_files", model.hf_id is None or model.stored is not None
+
+
+def _is_gguf(framework: Framework, precision: Format) -> bool:
+    """Whether the framework reads the format from a GGUF file, 16 bits included."""
+    return precision.kind == "gguf" or (
+        framework.places_layers and precision.family == "unquantized"
+    )
 
 
 def seen_gguf(model: Model, precision: Format, *, head: bool = False) -> str | None:
@@ -196,7 +207,7 @@ def seen_gguf(model: Model, precision: Format, *, head: bool = False) -> str | N
     Where it was seen, else of a repository of the public list whose publisher usually has it; with
     ``head`` of one that holds the layer which drafts (most are converted without it).
     """
-    if model.hf_id is None or model.stored or precision.kind != "gguf":
+    if model.hf_id is None or model.stored:
         return None
     if head:
         return _usual_gguf(model, precision, _files().heads.get(model.hf_id, ()))
@@ -213,28 +224,45 @@ def holds_head(model: Model, precision: Format) -> bool:
 def _usual_gguf(model: Model, precision: Format, repositories: Sequence[str]) -> str | None:
     size = model.parameters * (precision.bits_per_weight or 0.0) / 8e9
     repositories = repositories if size else ()
-    for publisher, formats, most in _files().usual if repositories else ():
+    for publisher, tags, most, end in _files().usual if repositories else ():
         for repository in repositories:
             of_it = repository.partition("/")[0] == publisher
-            if of_it and precision.name in formats and size <= most:
-                return f"{repository}:{precision.name}"
+            if of_it and precision.name in tags and size <= most:
+                named = repository.removesuffix(_END) + end if end else repository
+                return _tagged(named, tags[precision.name])
     return None
+
+
+_END: Final = "-GGUF"
+
+
+def _tagged(repository: str, tag: str) -> str:
+    return f"{repository}:{tag}" if tag else repository
+
+
+def _tags(text: str) -> Mapping[str, str]:
+    """Read ``FORMAT`` or ``FORMAT=TAG``: by which tag a repository gives a format."""
+    parts = (one.partition("=") for one in text.split())
+    return {name: tag if given else name for name, given, tag in parts}
 
 
 class _Files(Struct, frozen=True):
     """Which GGUF files there are to download."""
 
-    usual: Sequence[tuple[str, Sequence[str], float]]
-    """Publisher, the formats that repositories of theirs usually hold, and up to how many GB."""
+    usual: Sequence[tuple[str, Mapping[str, str], float, str]]
+    """Publisher, tags of the formats that it usually has, up to how many GB, where if elsewhere."""
     seen: Mapping[tuple[str, str], str]
     """Model and format -> a repository that was seen to hold it."""
     models: Collection[str]
     """The models among these."""
     heads: Mapping[str, Sequence[str]]
     """Model -> a repository whose files hold the layer that drafts."""
+    beside: Mapping[str, Sequence[str]]
+    """Model -> repositories that the public list does not name."""
 
 
 _HEADS: Final = "mtp"
+_BESIDE: Final = "also"
 """Before a line of such a repository."""
 
 
@@ -242,14 +270,17 @@ _HEADS: Final = "mtp"
 def _files() -> _Files:
     text = (data_dir("knowledge") / GGUF_FILE).read_text("utf-8")
     lines = [line.split("\t") for line in text.splitlines() if line and line[0] != "#"]
-    usual = [(line[1], line[2].split(), float(line[3])) for line in lines if line[0] == "*"]
-    heads = {model: (at,) for kind, model, at, *_ in lines if kind == _HEADS}
+    habits = (line for line in lines if line[0] == "*")
+    usual = [(line[1], _tags(line[2]), float(line[3]), "".join(line[4:])) for line in habits]
+    kinds: dict[str, dict[str, tuple[str, ...]]] = {_HEADS: {}, _BESIDE: {}}
     seen: dict[tuple[str, str], str] = {}
-    for model, repository, formats, *_ in (line for line in lines if line[0] != _HEADS):
-        for name in formats.split():
-            known, only, _ = name.partition("=")
-            seen.setdefault((model, known), repository if only else f"{repository}:{name}")
-    return _Files(usual, seen, {model for model, _ in seen}, heads)
+    for first, second, third, *_ in lines:
+        if (of := kinds.get(first)) is not None:
+            of[second] = (*of.get(second, ()), third)
+        elif first != "*":
+            for name, tag in _tags(third).items():
+                seen.setdefault((first, name), _tagged(second, tag))
+    return _Files(usual, seen, {model for model, _ in seen}, kinds[_HEADS], kinds[_BESIDE])
 
 
 def cut_width(framework: Framework, precision: Format, model: Model, cards: int) -> int | None:

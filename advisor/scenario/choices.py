@@ -28,9 +28,8 @@ from advisor.scenario.capability import is_obtainable
 from advisor.units import shell_word
 
 Pair = tuple[Format, Framework]
-_Distance = Callable[[Format], tuple[int, float]]
-_OWN = {"bfloat16": "BF16", "float16": "FP16"}
-"""The format of a checkpoint's own 16 bits."""
+_Distance = Callable[[Format], tuple[float, ...]]
+_LEAST_BITS, _TOO_LARGE = 3, ", though it does not fit; to see what does"
 
 
 class Choices:
@@ -114,8 +113,7 @@ class Choices:
         )
 
     def _usual(self, framework: Framework) -> Sequence[str]:
-        own = _OWN.get(self._sample[1].native_dtype or "", DEFAULT_PRECISION)
-        return framework.usual_formats or (own, DEFAULT_PRECISION)
+        return framework.usual_formats or (support.own_sixteen(self._sample[1]), DEFAULT_PRECISION)
 
     def first_pair(
         self, candidates: Sequence[Framework], formats: Sequence[Format], *, family: bool = False
@@ -162,6 +160,7 @@ def kind_of(model: Model) -> tuple[Hashable, ...]:
         model.modality,
         model.native_formats,
         model.native_dtype,
+        model.shape.dtype,
     )
 
 
@@ -217,9 +216,8 @@ def candidates(
 ) -> Sequence[Framework]:
     """List the frameworks to choose from: the stated one, all, or all that place layers.
 
-    Of a front end those that it loads models with.
-
-    Those built for many users come first where such a one is meant.
+    Of a front end those that it loads models with; those built for many users first where such a
+    one is meant.
     """
     if framework:
         inside = [knowledge.frameworks[name] for name in framework.loads_with]
@@ -271,9 +269,8 @@ def choose(
     Raises:
         RequestError: Nothing runs it; the message says why and what does.
     """
-    found = None
-    if framework is None and gpu is None:
-        found = _card_free(knowledge, formats, model)
+    no_card = framework is None and gpu is None
+    found = _card_free(knowledge, formats, model) if no_card else None
     chosen = candidates(knowledge, framework, split=split, serves=serves)
     choices = choices_for(knowledge, gpu, model)
     if asked == USUAL:
@@ -294,11 +291,8 @@ def _beyond(
 ) -> Pair | None:
     """Take what the stated framework runs in another release, or built for the card by oneself."""
     also = framework.beyond
-    wider = replace(
-        framework,
-        formats=(*framework.formats, *also),
-        not_on=tuple(one for one in framework.not_on if one not in also),
-    )
+    kept_out = tuple(one for one in framework.not_on if one not in also)
+    wider = replace(framework, formats=(*framework.formats, *also), not_on=kept_out)
     running = (f for f in formats if not support.obstacle(wider, f, gpu, model))
     best = min(running, key=support.quality_order, default=None) if also else None
     return (best, framework) if best else None
@@ -314,12 +308,9 @@ def _card_free(
     framework = next((f for f in knowledge.frameworks.values() if f.card_free), None)
     if framework is None or support.unsized(framework, model.shape):
         return None
-    order = framework.formats
-    known = [f for f in formats if f.offered and f.name in order]
-    fitting = [f for f in known if support.is_published(f, model)] or known
-    best = min(
-        fitting, key=lambda f: (*support.quality_order(f), order.index(f.name)), default=None
-    )
+    known = [f for f in formats if f.offered and f.name in framework.formats]
+    known.sort(key=lambda f: (*support.quality_order(f), framework.formats.index(f.name)))
+    best = next((f for f in known if support.is_published(f, model)), known[0] if known else None)
     return (best, framework) if best else None
 
 
@@ -356,28 +347,32 @@ def _what_runs(
     asked: str,
     cards: int,
 ) -> str:
-    """Say what to type instead: the nearest format of the framework, else of another.
-
-    One that the cards have room for, or a framework that leaves a part in system RAM. Where none
-    was asked for, another framework's usual one is near.
-    """
+    """Say what to type instead: the nearest format that fits, or whose rest goes to system RAM."""
     if model.shape.model_type == UNKNOWN:
         return "Its config.json names it: give the path of that file, or --hub."
-    full, choices = False, choices_for(knowledge, gpu, model)
-    bits = [f.class_bits for f in formats if f.class_bits]
-    for one in (*([framework] if framework else ()), *knowledge.frameworks.values()):
-        usual = one.usual_formats if asked in {USUAL, PUBLISHED} else ()
+    choices, first, bits = choices_for(knowledge, gpu, model), "", {f.class_bits for f in formats}
+    open_to = asked in {USUAL, PUBLISHED}
+    roomy = partial(support.has_room, gpu=gpu, model=model, cards=cards)
+    wanted = [f for f in formats if not open_to and roomy(f)]
+    runners = {one.name for f in wanted for one in choices.runners(f).values()}
+    known = sorted(knowledge.frameworks.values(), key=lambda one: one.name not in runners)
+    for one in (*([framework] if framework else ()), *known):
+        far = partial(_distance, bits, one.usual_formats if open_to else (), model)
         splits = one.places_layers and gpu and not gpu.unified_memory
         offered = [f for name in one.formats if (f := knowledge.formats[name]).offered]
         shared = [f for f in offered if _is_shared(one, f, model, cards)]
-        for running in choices.by_distance(one, shared, partial(_distance, bits, usual)):
-            full = True
-            if held := [f for f in running if splits or support.has_room(f, gpu, model, cards)]:
-                near = min(held, key=partial(_likely, one, model))
-                told = "" if one is framework else f"--framework {shell_word(one.name)} "
-                told += f"--precision {shell_word(near.name)}"
-                return f"{one.name} runs {near.name}, the nearest: give {told}."
-    return f"Nothing known here runs this model{' on so little memory' if full else ''}."
+        for running in choices.by_distance(one, shared, far):
+            held = [f for f in running if splits or roomy(f)]
+            near = min(held or running, key=partial(_likely, formats, one, model))
+            told = "" if one is framework else f"--framework {shell_word(one.name)} "
+            told = f"give {told}--precision {shell_word(near.name)}."
+            named = f"{one.name} runs {near.name}, the nearest"
+            first = first or f"{named}{_TOO_LARGE}: {told}"
+            if one is framework and runners and far(near)[-1] > 1:
+                break
+            if held and (splits or (near.class_bits or _LEAST_BITS) >= _LEAST_BITS):
+                return f"{named}{'' if roomy(near) else ', in part from system RAM'}: {told}"
+    return first or "Nothing known here runs this model."
 
 
 def _is_shared(framework: Framework, precision: Format, model: Model, cards: int) -> bool:
@@ -388,13 +383,18 @@ def _is_shared(framework: Framework, precision: Format, model: Model, cards: int
     return any(divides(way, framework, precision, model, cards) for way in ways)
 
 
-def _distance(bits: Sequence[int], usual: Sequence[str], other: Format) -> tuple[int, float]:
-    """Order formats by how far they are from those asked for, the usual ones first."""
-    far = min((abs((other.class_bits or 16) - b) for b in bits), default=0)
-    return usual.index(other.name) if other.name in usual else len(usual), far
+def _distance(
+    bits: Iterable[float | None], usual: Sequence[str], model: Model, other: Format
+) -> tuple[float, ...]:
+    """Order formats: as published, as usual, then by how far they are from those asked for."""
+    again = not support.is_published(other, model), support.keeps_experts(other, model)
+    far = min(abs((other.class_bits or 16) - (b or 16)) for b in bits)
+    return *again, other.name not in usual[:1], far
 
 
-def _likely(framework: Framework, model: Model, other: Format) -> tuple[object, ...]:
-    """Order formats that are equally far: what can be had goes first."""
-    held = is_obtainable(framework, other, model)
-    return not held, support.quality_order(other), framework.formats.index(other.name)
+def _likely(
+    asked: Sequence[Format], framework: Framework, model: Model, other: Format
+) -> tuple[object, ...]:
+    """Order formats that are equally far: what was asked for, and what can be had, goes first."""
+    held = other not in asked, not is_obtainable(framework, other, model)
+    return *held, support.quality_order(other), framework.formats.index(other.name)

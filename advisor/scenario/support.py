@@ -284,6 +284,12 @@ def keeps_experts(precision: Format, model: Model) -> bool:
     return kept and precision.name not in model.native_formats
 
 
+def own_sixteen(model: Model) -> str:
+    """Name the 16 bits in which a model is published: FP16 where nothing says BF16."""
+    said = model.native_dtype or model.shape.dtype or ""
+    return "BF16" if "bf16" in said or "bfloat16" in said else "FP16"
+
+
 def is_published(precision: Format, model: Model) -> bool:
     """Whether a format of less than 16 bits holds exactly what the publisher released."""
     return precision.name in model.native_formats
@@ -295,12 +301,9 @@ def format_loss(precision: Format, model: Model) -> float | None:
 
 
 def after_loss(points: float, loss: float | None, policy: Mapping[str, float]) -> float:
-    """Take from a model's merit what its weight format costs.
+    """Take from a model's merit, in any unit, what its weight format costs.
 
-    Args:
-        points: Its merit, in any unit.
-        loss: Perplexity increase of the format, %; None where nobody measured it: nothing is taken.
-        policy: The named numbers.
+    ``loss`` is its increase of perplexity, %; None, where nobody measured it, takes nothing.
     """
     return points * (1 - (loss or 0.0) / 100 * policy["merit_loss_share"] / 100)
 

@@ -34,7 +34,9 @@ def bits(scenario: Scenario) -> object:
 
 
 SETTINGS: Mapping[str, Callable[[Scenario], object]] = {
-    "model": lambda s: bare_key(unpacked_name(s.model.name)).removeprefix("meta-"),
+    "model": lambda s: (
+        bare_key(unpacked_name(s.model.name)).removeprefix("meta-").removesuffix("-bf16")
+    ),
     "precision": bits,
     "framework": lambda s: s.framework.name,
     "context": lambda s: s.context_tokens,
@@ -99,7 +101,7 @@ def test_every_printed_command_is_read_back_to_its_scenario() -> None:
 def _seen() -> list[tuple[str, str, str]]:
     lines = (data_dir("knowledge") / GGUF_FILE).read_text("utf-8").splitlines()
     rows = [line.split("\t") for line in lines if line and not line.startswith("#")]
-    seen = [row for row in rows if row[0] not in {"*", "mtp"}]
+    seen = [row for row in rows if row[0] not in {"*", "mtp", "also"}]
     return [(model, at, name) for model, at, formats in seen for name in formats.split()]
 
 
@@ -140,18 +142,36 @@ def test_files_that_hold_a_head_are_named_and_read_back(model: str, repository: 
 
 def test_a_file_that_was_not_seen_is_named_after_the_model() -> None:
     for framework, start in (("llama.cpp", "-m "), ("Ollama", "FROM ./")):
-        asked = Request(gpu="H100", model="gemma-2-27b", precision="Q6_K", framework=framework)
-        assert f"{start}gemma-2-27b-Q6_K.gguf" in command_for(resolve(asked, known()))
+        asked = Request(gpu="H100", model="phi-2", precision="Q6_K", framework=framework)
+        assert f"{start}phi-2-Q6_K.gguf" in command_for(resolve(asked, known()))
 
 
 def test_a_repository_of_the_list_is_named_in_the_formats_its_publisher_makes() -> None:
     """A file that its publisher cuts into parts is not: llama.cpp does not join those."""
     asked = Request(gpu="H100", model="phi-4", precision="Q6_K")
     assert "-hf unsloth/phi-4-GGUF:Q6_K " in command_for(resolve(asked, known()))
-    rare = replace(asked, precision="IQ2_XS")
-    assert "-m phi-4-IQ2_XS.gguf " in command_for(resolve(rare, known()))
+    sister = replace(asked, precision="IQ2_XS")
+    assert "-hf mradermacher/phi-4-i1-GGUF:i1-IQ2_XS " in command_for(resolve(sister, known()))
+    rare = replace(asked, precision="Q5_1")
+    assert "-m phi-4-Q5_1.gguf " in command_for(resolve(rare, known()))
     large = replace(asked, gpu="8x H100", model="llama-3.1-405b-instruct")
     assert "mradermacher" not in command_for(resolve(large, known()))
+
+
+@pytest.mark.parametrize(
+    ("model", "precision", "named"),
+    [
+        ("llama-4-scout-17b-16e", "Q4_K_M", "unsloth/Llama-4-Scout-17B-16E-Instruct-GGUF:Q4_K_M"),
+        ("qwen3.6-35b-a3b", "IQ2_M", "unsloth/Qwen3.6-35B-A3B-GGUF:UD-IQ2_M"),
+        ("gemma-3-27b-it", "IQ3_M", "bartowski/google_gemma-3-27b-it-GGUF:IQ3_M"),
+        ("qwen3-8b", "FP16", "unsloth/Qwen3-8B-GGUF:BF16"),
+    ],
+)  # fmt: skip
+def test_files_are_named_of_copies_under_other_names_and_in_16_bits(
+    model: str, precision: str, named: str
+) -> None:
+    asked = Request(gpu="H100", model=model, precision=precision, framework="llama.cpp")
+    assert f"-hf {named} " in command_for(resolve(asked, known()))
 
 
 def test_the_projector_of_a_download_comes_with_it() -> None:

@@ -134,7 +134,7 @@ def test_drafts_have_a_span_around_the_plain_speed() -> None:
         ("Llama-3.1-8B", (32, 0, 0)),
         ("gpt-oss-20b", (24, 24, 0)),
         ("DeepSeek-R1", (61, 58, 0)),
-        ("NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", (26, 23, 23)),
+        ("NVIDIA-Nemotron-3-Nano-30B-A3B", (26, 23, 23)),
     ],
 )
 def test_layers_are_counted_by_what_they_launch(name: str, expected: tuple[int, int, int]) -> None:

@@ -169,7 +169,7 @@ HYBRIDS = {
     "LFM2-1.2B": "lfm2",
     "LFM2-8B-A1B": "lfm2moe",
     "Mamba-Codestral-7B-v0.1": "mamba2",
-    "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": "nemotron_h",
+    "NVIDIA-Nemotron-3-Nano-30B-A3B": "nemotron_h",
     "Qwen3-Next-80B-A3B-Instruct": "qwen3next",
     "Qwen3.5-27B": "qwen35",
     "Qwen3.5-35B-A3B": "qwen35moe",

@@ -121,6 +121,11 @@ def test_a_draft_is_small_tuned_alike_and_of_its_line(given: dict[str, object], 
     assert list(proposed(**given)) == [draft]
 
 
+@pytest.mark.parametrize("model", ["qwq-32b", "devstral-small-2507"])
+def test_no_draft_whose_tokens_mean_something_else(model: str) -> None:
+    assert not proposed(gpu="RTX 5090", model=model, precision="Q4_K_M")
+
+
 def test_no_draft_that_was_trained_for_less_than_the_context() -> None:
     asked = {"gpu": "H200", "model": "qwen3-32b", "precision": "Q4_K_M"}
     assert list(proposed(**asked, context=32768)) == ["Qwen3-0.6B"]

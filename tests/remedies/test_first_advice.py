@@ -79,6 +79,7 @@ def test_files_for_mlx_are_no_mxfp4_of_a_server() -> None:
     [
         ("Qwen3.6-27B", "Q4_K_M", True),
         ("Qwen3.6-27B", "IQ2_M", False),
+        ("gemma-3-27b-it", "IQ3_M", True),
         ("Llama-3.3-70B-Instruct", "Q8_0", True),
         ("Llama-3.3-70B-Instruct", "IQ2_S", False),
     ],
@@ -95,5 +96,62 @@ def test_an_error_names_the_usual_format_where_none_was_asked_for() -> None:
     with pytest.raises(RequestError) as told:
         advised(gpu="4x L40S", model="glm-5", framework="vLLM")
     assert told.value.hint == (
-        "llama.cpp runs Q4_K_M, the nearest: give --framework llama.cpp --precision Q4_K_M."
+        "llama.cpp runs Q4_K_M, the nearest, in part from system RAM: "
+        "give --framework llama.cpp --precision Q4_K_M."
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (
+            {"gpu": "W7900", "model": "gpt-oss-120b", "framework": "SGLang"},
+            "llama.cpp runs MXFP4_MOE, the nearest, in part from system RAM",
+        ),
+        (
+            {"gpu": "M1 Max:32GB", "model": "mistral-large-instruct-2411", "precision": "Q8_0",
+             "framework": "MLX"},
+            "MLX-LM runs MLX 8-bit, the nearest, though it does not fit; to see what does",
+        ),
+        (
+            {"gpu": "4x L40S", "model": "qwq-32b", "precision": "AWQ", "framework": "TensorRT-LLM"},
+            "vLLM runs AWQ 4-bit, the nearest",
+        ),
+    ],
+)  # fmt: skip
+def test_an_error_names_what_was_published_and_what_has_room(
+    given: dict[str, object], told: str
+) -> None:
+    with pytest.raises(RequestError) as error:
+        advised(**given)
+    assert (error.value.hint or "").startswith(f"{told}:")
+
+
+def test_16_bits_are_those_of_the_checkpoint() -> None:
+    """A format of as many bits that nobody asked for is no change to propose either."""
+    asked = {"gpu": "H100 SXM5 80 GB", "model": "qwen3-32b"}
+    assert advised(**asked, framework="vLLM").scenario.precision.name == "BF16"
+    older = advised(gpu="H100 SXM5 80 GB", model="phi-2", framework="vLLM")
+    assert older.scenario.precision.name == "FP16"
+    stated = advised(**asked, precision="FP16")
+    assert "BF16" not in {option.change.get("precision") for option in stated.options}
+
+
+def test_many_users_of_16_bits_on_a_server_card_get_a_server() -> None:
+    asked = {"gpu": "8x A100 SXM4 40GB", "model": "qwq-32b", "precision": "BF16", "batch": 16}
+    assert advised(**asked).scenario.framework.name == "vLLM"
+
+
+def test_the_next_smaller_of_a_series_is_tried_though_a_newer_model_outdoes_it() -> None:
+    models = offered("smaller-model", gpu="RTX 3060 12GB", model="qwen3-32b", precision="Q4_K_M")
+    assert {"Qwen3-14B", "Qwen3.5-9B"} <= models
+    large = offered("smaller-model", gpu="8x H100", model="llama-3.1-405b-instruct", batch=32)
+    assert "Llama-3.1-70B" in large
+
+
+def test_the_cards_that_are_missing_are_counted_once() -> None:
+    """Three in a pipeline hold what five share by tensors: three are needed."""
+    said = advised(
+        gpu="RTX 4060 Ti 16GB", model="phi-4", precision="FP16", framework="vLLM", ram_gib=64
+    )
+    assert said.break_even.fewest_gpus == 3

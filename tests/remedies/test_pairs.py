@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.knowledge.merit import merit_of
-from advisor.remedies.model import relatives
-from advisor.remedies.option import Option
+from advisor.remedies.option import Option, relatives
 from advisor.report.assembly import document
 from tests.remedies.asking import advised, advisor, run_again
 

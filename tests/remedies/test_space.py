@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.remedies.assessment import exam_loss, of_size, quality_loss
-from advisor.remedies.model import relatives
+from advisor.remedies.option import relatives
 from advisor.scenario.settings import Request
 from tests.remedies.asking import advised, advisor, run_again
 

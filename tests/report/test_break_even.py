@@ -40,7 +40,7 @@ CASES = {
         Request(gpu="RTX 4090", model="llama-3-8b", precision="Q8_0", batch=8),
         (
             "A card of 13 GiB would still hold it; with 31 sequences it no longer fits. "
-            "Even FP16, without quantisation, fits at this context."
+            "Even BF16, without quantisation, fits at this context."
         ),
     ),
     "several cards": (

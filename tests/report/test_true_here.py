@@ -116,7 +116,7 @@ def test_more_tokens_in_one_sequence_than_the_room_counts_are_explained() -> Non
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"gpu": "RTX 4080", "model": "qwen3-32b", "framework": "vLLM"}, "bartowski's"),
+        ({"gpu": "RTX 3050 8GB", "model": "llama-3.1-8b", "framework": "vLLM"}, "bartowski's"),
         ({"gpu": "RTX 3080", "model": "mistral-7b-instruct-v0.3", "precision": "FP16"}, "makes"),
         ({"gpu": "RTX 4090", "model": "gemma-4-31b", "precision": "EXL3 4.0bpw"}, "turboderp"),
     ],

@@ -137,7 +137,7 @@ def test_bitsandbytes_in_sglang_where_it_has_a_mapping(
 @pytest.mark.parametrize(
     ("kind", "runs_from", "runs_below"),
     [
-        ("FP8", 8.9, 99), ("NVFP4", 10, 99), ("AWQ 4-bit", 8.0, 10), ("GPTQ 4-bit", 8.0, 10),
+        ("FP8", 8.9, 99), ("NVFP4", 10, 99), ("AWQ 4-bit", 99, 99), ("GPTQ 4-bit", 99, 99),
         ("BF16", 8.0, 99),
     ],
 )  # fmt: skip

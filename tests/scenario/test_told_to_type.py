@@ -128,9 +128,12 @@ def test_the_reason_comes_first_and_then_the_nearest_that_runs(
     assert told.items() <= _told(error.value).items()
 
 
-def test_no_format_is_named_that_the_memory_cannot_hold() -> None:
+def test_a_format_that_the_memory_cannot_hold_is_told_as_such() -> None:
     """80 billion parameters take 42 GB in four bits, and the machine has 16."""
     asked = {"gpu": "M4:16GB", "model": "qwen3-next-80b-a3b", "precision": "Q8_0"}
     with pytest.raises(RequestError, match="MLX-LM does not run Q8_0") as error:
         resolve(_request({**asked, "framework": "MLX"}), load_knowledge())
-    assert error.value.hint == "Nothing known here runs this model on so little memory."
+    assert error.value.hint == (
+        "MLX-LM runs MLX 8-bit, the nearest, though it does not fit; to see what does: "
+        "give --precision 'MLX 8-bit'."
+    )

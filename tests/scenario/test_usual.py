@@ -26,10 +26,10 @@ CARD = "RTX 4090"
         ("Ollama", "gemma-2-2b", "Q4_0"),
         ("Ollama", "google/gemma-2-2b-it", "Q4_0"),
         ("Ollama", "gpt-oss-20b", "MXFP4_MOE"),
-        ("vLLM", "llama-3.1-8b", "FP16"),
+        ("vLLM", "llama-3.1-8b", "BF16"),
         ("vLLM", "Qwen3-32B", "BF16"),
-        ("SGLang", "llama-3.1-8b", "FP16"),
-        ("transformers", "llama-3.1-8b", "FP16"),
+        ("SGLang", "llama-3.1-8b", "BF16"),
+        ("transformers", "llama-3.1-8b", "BF16"),
     ],
 )
 def test_every_runtime_has_its_own_default(
