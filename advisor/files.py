@@ -219,10 +219,11 @@ def read_kept(path: Path, what: str) -> bytes | None:
         held = os.open(path, flags)
     except OSError:
         return None
+    state = os.fstat(held)
+    if not stat.S_ISREG(state.st_mode):
+        os.close(held)
+        return None
     with os.fdopen(held, "rb") as file:
-        state = os.fstat(held)
-        if not stat.S_ISREG(state.st_mode):
-            return None
         refuse_shared(path, state)
         refuse_shared(path.parent)
         with suppress(OSError):

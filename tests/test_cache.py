@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -119,11 +120,14 @@ def test_a_whole_file_of_another_name_is_not_believed(folder: Path) -> None:
     assert compiled("rules", "b" * 64, lambda: {"x": 2}, Form) == {"x": 2}
 
 
-def test_a_pipe_in_place_of_a_file_is_as_none(folder: Path) -> None:
+@pytest.mark.parametrize("other", [os.mkfifo, os.mkdir])
+def test_a_pipe_or_folder_in_place_of_a_file_is_as_none(
+    folder: Path, other: Callable[[Path], None]
+) -> None:
     compiled("rules", "a" * 64, lambda: {"x": 1}, Form)
     (kept,) = folder.iterdir()
     kept.unlink()
-    os.mkfifo(kept)
+    other(kept)
     assert compiled("rules", "a" * 64, lambda: {"x": 2}, Form) == {"x": 2}
 
 
