@@ -219,8 +219,7 @@ def read_kept(path: Path, what: str) -> bytes | None:
         held = os.open(path, flags)
     except OSError:
         return None
-    state = os.fstat(held)
-    if not stat.S_ISREG(state.st_mode):
+    if not stat.S_ISREG((state := os.fstat(held)).st_mode):
         os.close(held)
         return None
     with os.fdopen(held, "rb") as file:

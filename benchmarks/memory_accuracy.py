@@ -89,10 +89,11 @@ names it, and no row's does, so it is left out there as with `--text-only on`.
 What is wrong still comes from four readings of a whole card that users typed in, and from no other
 kind of row. M00418 says 7 GB where the same person's M00241 says 5.6 for the same model, format and
 context (we say 5.4). M00239 is a bare 24. M00610 is 1.4, where we say 1.41 at least. M00253 is the
-only run of Ollama, 26.1 of Qwen3.6-35B-A3B where we say 22 at most. Ollama quantises that family
-itself: its file of Qwen3.5-35B-A3B, the same shape, has 24 GB by
-[a list of its library](https://kgptalkie.com/tutorials/generative-ai/local-llms-2026-technical-reference-guide),
-others 21 to 22, so its own files are not known well enough.
+only run of Ollama, 26.1 of Qwen3.6-35B-A3B where we said 22 at most until 2026-11-26. Ollama mixes
+the types of Qwen3-Next, 3.5 and 3.6 by rules of its own (`own_mix` in knowledge/frameworks.yaml):
+by them its file has 23.4 GB where llama.cpp's has 22.0, and 24 by
+[a list of its library](https://kgptalkie.com/tutorials/generative-ai/local-llms-2026-technical-reference-guide).
+So 10 % of the weights are open there, as in any mix; 26.1 GB, if that is meant, are 24.3.
 """
 SAID = {
     "sure": "fits, sure",

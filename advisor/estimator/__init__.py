@@ -10,14 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.estimator.kv_cache import HEAD_GUESSED, head_memory, kept_by_shard
-from advisor.estimator.placement import (
-    Card,
-    Fixed,
-    cards_of,
-    fixed_of,
-    splits_by_layer,
-    traded,
-)
+from advisor.estimator.placement import Card, Fixed, cards_of, fixed_of, splits_by_layer, traded
 from advisor.memo import Kept
 from advisor.models import text_alone
 from advisor.runtimes import runtime_of
@@ -25,6 +18,7 @@ from advisor.runtimes.base import CacheShape, Cells, Compute, Range, Weights
 from advisor.scenario import (
     divides_requests,
     holding,
+    is_mixed,
     is_pipeline,
     sequences_of_a_rank,
     size_key,
@@ -206,7 +200,7 @@ def _demand(
     if scenario.cards and len(placement.cards) > 1 and not is_pipeline(scenario):
         demand.approximate += (_SPLIT,)
     unsure = weights.spread
-    if scenario.mixed == scenario.precision.name:
+    if is_mixed(scenario):
         unsure = max(unsure, knowledge.policy["mixed_format_percent"] / 100)
         demand.approximate += (_MIX,)
     for share in shares:

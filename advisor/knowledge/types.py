@@ -249,11 +249,11 @@ class Framework(Struct, frozen=True):
     min_compute_capability: Number | None = None
     usual_formats: Texts = ()  # where nobody names one, the first that runs; empty: as published
     library_tags: Flag = False  # Ollama's library says which format it takes of the models there
+    own_mix: Texts = ()  # model types whose Q4_K_M it mixes by rules of its own
     usual_context: Contexts = ()  # from which memory of the cards how many tokens it takes
     not_on: Texts = ()
     """Architectures of its vendors that it does not run on (Gaudi for llama.cpp)."""
-    cpu_offload: Flag | None = None
-    """Whole layers can live in system RAM."""
+    cpu_offload: Flag | None = None  # whole layers can live in system RAM
     expert_offload: Flag | None = None
     """Expert tensors of a mixture of experts can live in system RAM."""
     model_types_of: Text | None = None  # whose ``model_types`` these are, once the file is read

@@ -124,6 +124,13 @@ def is_split(scenario: Scenario) -> bool:
     )
 
 
+def is_mixed(scenario: Scenario) -> bool:
+    """Whether the file has a maker's own mix of types: as was asked, or as Ollama makes its own."""
+    own, model = scenario.framework.own_mix, scenario.model
+    made = scenario.precision.name == "Q4_K_M" and model.shape.model_type in own
+    return (made and model.stored is None) or scenario.mixed == scenario.precision.name
+
+
 def whole_key(scenario: Scenario) -> tuple[Key, Key]:
     """Give a key that only equal scenarios share, and the records that must be kept with it.
 

@@ -229,3 +229,20 @@ def test_a_server_is_tight_by_what_one_request_leaves() -> None:
     assert certainty_of(memory) in {"sure", "unverified"}
     whole = on_card(24, batch=2, logits_rows=2)
     assert sized(whole).held_sequences is None
+
+
+def test_ollama_is_not_sure_of_a_family_that_it_mixes_itself() -> None:
+    """By its library the file of the second has 24 GB, 6 % more than llama.cpp's mix."""
+    known = load_knowledge()
+    for model in ("Qwen3-Next-80B-A3B-Instruct", "Qwen3.6-35B-A3B"):
+        high = {}
+        for program in ("llama.cpp", "Ollama"):
+            given = Request(
+                gpu="H100 PCIe 80 GB", model=model, precision="Q4_K_M", framework=program
+            )
+            memory = estimate_memory(resolve(given, known), known)
+            high[program] = (memory.high_bytes or 0) - memory.required_bytes
+        assert high["Ollama"] > high["llama.cpp"] + 0.08 * memory.weights_bytes
+        given = replace(given, precision="Q5_K_M")
+        other = estimate_memory(resolve(given, known), known)
+        assert (other.high_bytes or 0) - other.required_bytes < 0.08 * other.weights_bytes
