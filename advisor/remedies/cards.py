@@ -315,9 +315,11 @@ def _fewer(base: Base, *_: object) -> Iterator[Option]:
     alone, which a model that a few of them hold does not need.
     """
     scenario = base.scenario
-    if scenario.cards or scenario.split or scenario.gpus == 1 or offloads(scenario):
+    if scenario.split or scenario.gpus == 1 or offloads(scenario):
         return
-    if is_usual_split(scenario):
+    if scenario.cards:
+        yield from _one_of(base)
+    elif is_usual_split(scenario):
         yield from _fewest(base)
     elif other := that_divide(base, scenario):
         yield make_option(base, FEWER, {"gpus": other.gpus}, other)
@@ -345,7 +347,17 @@ def _fewest(base: Base) -> Iterator[Option]:
                 return
 
 
-FEWER = Remedy("fewer-gpus", frozenset({"gpus"}), "setting", _fewer)
+def _one_of(base: Base) -> Iterator[Option]:
+    """Of unequal cards that take turns the one with the most bandwidth, where it holds all."""
+    scenario = base.scenario
+    gpu = max(scenario.cards, key=lambda card: (card.bandwidth_bytes_s or 0.0, card.name))
+    idle = len(scenario.cards) - 1
+    other = replace(scenario, gpu=gpu, gpus=1, cards=(), idle_cards=idle)
+    if split_of(scenario) == "layer" and cards_hold(base, other, roomy=True):
+        yield make_option(base, FEWER, {"gpu": gpu.name, "gpus": 1}, other)
+
+
+FEWER = Remedy("fewer-gpus", frozenset({"gpu", "gpus"}), "setting", _fewer)
 
 
 def _split_requests(base: Base, *_: object) -> Iterator[Option]:

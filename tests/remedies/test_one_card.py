@@ -24,3 +24,15 @@ def test_the_command_leaves_the_other_cards_alone(framework: str, told: str) -> 
 
 def test_a_server_that_shares_every_tensor_keeps_its_cards() -> None:
     assert _first(framework="vLLM", precision="AWQ").get("action") != "fewer-gpus"
+
+
+@pytest.mark.parametrize("gpu", ["RTX 3090 + RTX 3060:12GB", "RTX 3060:12GB + RTX 3090"])
+def test_of_unequal_cards_the_faster_that_holds_it_works_alone(gpu: str) -> None:
+    first = advisor.advise(gpu=gpu, model="gemma-4-26b-a4b-it").rows()[0]
+    assert first["change"] == {"gpu": "GeForce RTX 3090", "gpus": 1}
+    assert "-sm none" in str(first["command"])
+
+
+def test_the_smaller_of_unequal_cards_stays_where_it_is_needed() -> None:
+    found = advisor.advise(gpu="RTX 3090 + RTX 3060:12GB", model="Qwen3-32B", precision="Q6_K")
+    assert "fewer-gpus" not in {row["action"] for row in found.rows()}
