@@ -18,6 +18,7 @@ from advisor.runtimes import runtime_of
 from advisor.runtimes.base import NO_BYTES, CacheShape, CardShare, Placement, Range, Weights
 from advisor.runtimes.server import corrected_share, shown_bytes
 from advisor.scenario import Scenario, claimed_share, is_pipeline, split_of
+from advisor.scenario.asked_format import unified_share
 from advisor.scenario.figures import Memory
 from advisor.units import GIB
 
@@ -270,7 +271,7 @@ def largest_share(
     gpu: Gpu, framework: Framework, policy: Mapping[str, float], claim: Claim
 ) -> float:
     """Give a share of the capacity that ``usable_bytes`` never exceeds, 0 to 1."""
-    kept = policy[_unified_share(gpu, policy)] / _PERCENT if gpu.unified_memory else 0.0
+    kept = policy[unified_share(gpu, policy)] / _PERCENT if gpu.unified_memory else 0.0
     claims = claim.fraction is not None and not _shares_what_is_free(framework)
     claimed = _share(claim.fraction or 0.0) if claims else 1.0
     return min(1.0 - kept, claimed)
@@ -334,16 +335,10 @@ def _share(fraction: float) -> float:
     return fraction / _PERCENT if fraction > 1 else fraction
 
 
-def _unified_share(gpu: Gpu, policy: Mapping[str, float]) -> str:
-    """Name the share that a machine's system keeps of one memory: the kind's own, or the usual."""
-    own = f"reserve_{gpu.segment}_unified_share"
-    return own if own in policy else "reserve_unified_share"
-
-
 def _reserve(gpu: Gpu, capacity: int, policy: Mapping[str, float]) -> int:
     if gpu.unified_memory:
         small = capacity <= policy.get(f"reserve_{gpu.segment}_small_bytes", 0.0)
-        kept = f"reserve_{gpu.segment}_small_share" if small else _unified_share(gpu, policy)
+        kept = f"reserve_{gpu.segment}_small_share" if small else unified_share(gpu, policy)
         return round(capacity * policy[kept] / _PERCENT)
     checked = capacity * corrected_share(gpu, policy) / _PERCENT
     return round(policy[f"reserve_{gpu.segment}_bytes"] + checked)

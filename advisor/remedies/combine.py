@@ -20,7 +20,6 @@ from advisor.knowledge.types import Format, KvType
 from advisor.remedies.assessment import outlook_of
 from advisor.remedies.cards import LARGER, MORE, RENTED
 from advisor.remedies.formats import (
-    SLOW_KERNELS,
     smaller_formats,
     with_format,
 )
@@ -43,6 +42,7 @@ from advisor.remedies.search import (
     stretched,
 )
 from advisor.scenario import Scenario, offloads, support
+from advisor.scenario.asked_format import SLOW_KERNELS
 from advisor.scenario.figures import held_percent
 
 _MOST_STEPS = 3

@@ -29,6 +29,7 @@ from advisor.remedies.option import (
 from advisor.remedies.search import Bounds, Plan
 from advisor.runtimes import runtime_of
 from advisor.scenario import Scenario, can_split, support
+from advisor.scenario.asked_format import SLOW_KERNELS
 from advisor.scenario.choices import Pair, choices_for, obtainable, runs
 from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import backend_in
@@ -201,7 +202,6 @@ def _differs(framework: Framework, present: Framework) -> bool:
     return framework.memory_model != present.memory_model or not runtime_of(framework).one_engine
 
 
-SLOW_KERNELS = frozenset({"bnb"})
 _USUAL_BITS = (4, 8)
 """Bits that servers have formats of, the fewest first."""
 

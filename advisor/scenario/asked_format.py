@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import Final
 
 from advisor.errors import RequestError
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.models.stored_tensors import PACKED, Model
 from advisor.reading.known import read_format
 from advisor.scenario import support
+from advisor.scenario.capability import is_obtainable
 from advisor.scenario.settings import Request
 
 Caches = tuple[str, ...]
@@ -19,6 +21,8 @@ PUBLISHED = "the published format"
 """Stands for the formats that hold what was released, those of as many bits, then FP16."""
 USUAL = "the usual format"
 """Stands for what a runtime takes where nobody names a format (``Framework.usual_formats``)."""
+SLOW_KERNELS = frozenset({"bnb"})
+"""Families of formats that are unpacked in kernels of their own at each product."""
 _SIXTEEN = re.compile(r"16[ -]?bits?")
 
 
@@ -139,3 +143,55 @@ def server_caches(
     on_server = many and gpu is not None and gpu.segment == "datacenter"
     open_format = asked in {USUAL, PUBLISHED, "BF16", "FP16"} or is_family(asked)
     return tuple(kind.name for kind in caches) if on_server and open_format else ()
+
+
+def distance(
+    asked: Sequence[Format],
+    usual: Sequence[str],
+    model: Model,
+    late: Container[str],
+    other: Format,
+) -> tuple[float, ...]:
+    """Order formats: as published, as usual, then by how far they are from those asked for.
+
+    Those of the families in ``late`` go last.
+    """
+    again = not support.is_published(other, model), support.keeps_experts(other, model)
+    far = min(abs(_bits(other) - _bits(f)) for f in asked)
+    return other.family in late, *again, other.name not in usual[:1], far
+
+
+def _bits(precision: Format) -> float:
+    return precision.class_bits or precision.bits_per_weight or 16
+
+
+def likely_order(
+    asked: Sequence[Format], framework: Framework, model: Model, other: Format
+) -> tuple[object, ...]:
+    """Order formats that are equally far: what was asked for, and what can be had, goes first."""
+    held = other not in asked, not is_obtainable(framework, other, model)
+    return *held, support.quality_order(other), framework.formats.index(other.name)
+
+
+_FOR_WEIGHTS: Final = 0.9
+"""Share of the memory that weights may take where something is to be computed beside them."""
+
+
+def has_room(
+    precision: Format, gpu: Gpu | None, model: Model, cards: int, policy: Mapping[str, float]
+) -> bool:
+    """Whether the cards may hold the weights; what is not GGUF keeps embedding and output whole."""
+    bits = precision.bits_per_weight or precision.class_bits
+    if gpu is None or not gpu.vram_bytes or not bits:
+        return True
+    wide = model.shape.vocab * model.shape.hidden * (1 if model.shape.tied else 2)
+    wide = min(wide, model.parameters) if precision.kind != "gguf" else 0
+    size = ((model.parameters - wide) * bits + wide * max(bits, 16)) / 8
+    kept = policy[unified_share(gpu, policy)] / 100 if gpu.unified_memory else 0.0
+    return size <= _FOR_WEIGHTS * (1 - kept) * cards * gpu.vram_bytes
+
+
+def unified_share(gpu: Gpu, policy: Mapping[str, float]) -> str:
+    """Name the share that a machine's system keeps of one memory: the kind's own, or the usual."""
+    own = f"reserve_{gpu.segment}_unified_share"
+    return own if own in policy else "reserve_unified_share"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
@@ -18,11 +18,15 @@ from advisor.scenario import divides, sharing, support, ways_for
 from advisor.scenario.asked_format import (
     DEFAULT_PRECISION,
     PUBLISHED,
+    SLOW_KERNELS,
     USUAL,
     Caches,
+    distance,
     formats_for,
     formats_named,
+    has_room,
     is_family,
+    likely_order,
 )
 from advisor.scenario.capability import is_obtainable
 from advisor.units import shell_word
@@ -301,10 +305,7 @@ def _beyond(
 def _card_free(
     knowledge: Knowledge, formats: Sequence[Format], model: Model
 ) -> tuple[Format, Framework] | None:
-    """Take the framework whose buffers are known apart from any card where sizes alone are asked.
-
-    llama.cpp's are, for nearly every architecture that can be sized.
-    """
+    """Take what has buffers known apart from any card (llama.cpp) where sizes alone are asked."""
     framework = next((f for f in knowledge.frameworks.values() if f.card_free), None)
     if framework is None or support.unsized(framework, model.shape):
         return None
@@ -350,20 +351,29 @@ def _what_runs(
     """Say what to type instead: the nearest format that fits, or whose rest goes to system RAM."""
     if model.shape.model_type == UNKNOWN:
         return "Its config.json names it: give the path of that file, or --hub."
-    choices, first, bits = choices_for(knowledge, gpu, model), "", {f.class_bits for f in formats}
-    open_to = asked in {USUAL, PUBLISHED}
-    roomy = partial(support.has_room, gpu=gpu, model=model, cards=cards)
-    wanted = [f for f in formats if not open_to and roomy(f)]
-    runners = {one.name for f in wanted for one in choices.runners(f).values()}
-    known = sorted(knowledge.frameworks.values(), key=lambda one: one.name not in runners)
-    for one in (*([framework] if framework else ()), *known):
-        far = partial(_distance, bits, one.usual_formats if open_to else (), model)
+    choices, first = choices_for(knowledge, gpu, model), ""
+    open_to, family = asked in {USUAL, PUBLISHED}, is_family(asked)
+    released = model.native_formats or (support.own_sixteen(model),)
+    meant = [knowledge.formats[name] for name in released] if open_to else formats
+    for_many = framework is not None and framework.serves_batches
+    roomy = partial(has_room, gpu=gpu, model=model, cards=cards, policy=knowledge.policy)
+    runners = {
+        one.name
+        for f in (() if open_to and not for_many else filter(roomy, meant))
+        for one in choices.runners(f).values()
+        if _is_shared(one, f, model, cards)
+        and not (family and (support.stands_back(one) or not is_obtainable(one, f, model)))
+    }
+    spared = set() if open_to or family else {f.family for f in formats}
+    for one in sorted(knowledge.frameworks.values(), key=partial(_last, runners, framework)):
+        late = () if one is framework or one.step_by_step else SLOW_KERNELS - spared
+        far = partial(distance, meant, one.usual_formats if open_to else (), model, late)
         splits = one.places_layers and gpu and not gpu.unified_memory
         offered = [f for name in one.formats if (f := knowledge.formats[name]).offered]
         shared = [f for f in offered if _is_shared(one, f, model, cards)]
         for running in choices.by_distance(one, shared, far):
             held = [f for f in running if splits or roomy(f)]
-            near = min(held or running, key=partial(_likely, formats, one, model))
+            near = min(held or running, key=partial(likely_order, meant, one, model))
             told = "" if one is framework else f"--framework {shell_word(one.name)} "
             told = f"give {told}--precision {shell_word(near.name)}."
             named = f"{one.name} runs {near.name}, the nearest"
@@ -383,18 +393,8 @@ def _is_shared(framework: Framework, precision: Format, model: Model, cards: int
     return any(divides(way, framework, precision, model, cards) for way in ways)
 
 
-def _distance(
-    bits: Iterable[float | None], usual: Sequence[str], model: Model, other: Format
-) -> tuple[float, ...]:
-    """Order formats: as published, as usual, then by how far they are from those asked for."""
-    again = not support.is_published(other, model), support.keeps_experts(other, model)
-    far = min(abs((other.class_bits or 16) - (b or 16)) for b in bits)
-    return *again, other.name not in usual[:1], far
-
-
-def _likely(
-    asked: Sequence[Format], framework: Framework, model: Model, other: Format
-) -> tuple[object, ...]:
-    """Order formats that are equally far: what was asked for, and what can be had, goes first."""
-    held = other not in asked, not is_obtainable(framework, other, model)
-    return *held, support.quality_order(other), framework.formats.index(other.name)
+def _last(runners: Container[str], stated: Framework | None, one: Framework) -> tuple[bool, ...]:
+    """Order frameworks: as stated, what runs the format, a server for a server, what is kept up."""
+    runs = one.name in runners
+    alike = not (runs and stated and stated.serves_batches) or _serves(one, ())
+    return one is not stated, not runs, not alike, support.stands_back(one)

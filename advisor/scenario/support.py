@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 
@@ -27,8 +27,6 @@ _FAMILY_BITS = {
     "int8": 8, "8bit": 8, "q8": 8, "w8": 8,
     "int4": 4, "4bit": 4, "q4": 4, "w4": 4,
 }  # fmt: skip
-
-
 _FULL_BYTE = 8
 _GROUP = re.compile(r"[-_ ](?:gs?|group[-_ ]?)\d{2,3}$")
 
@@ -85,6 +83,11 @@ def upkeep(framework: Framework) -> str | None:
     """Say whether work on it has ended (archived) or nearly so (maintenance); None: it goes on."""
     row = asked(framework, "upkeep", "", None, None)
     return None if row is None else "archived" if row.answer == "refused" else "maintenance"
+
+
+def stands_back(framework: Framework) -> bool:
+    """Whether another goes first that does as much: it is slow step by step, or not kept up."""
+    return framework.step_by_step or upkeep(framework) is not None
 
 
 def can_share(framework: Framework, precision: Format, model: Model, cards: int) -> bool:
@@ -194,6 +197,8 @@ def _table_obstacle(
     for about, what, name in questions:
         row = asked(framework, about, name, gpu, model.shape)
         if row is not None and row.answer == "refused":
+            if about == "weights" and not (row.vendors or row.architectures or row.model_types):
+                return _refused(row, f"{framework.name} does not load {what} checkpoints")
             return _refused(row, f"{framework.name} does not run {what}".rstrip() + on)
     if gpu is None:
         return None
@@ -261,21 +266,6 @@ def _card_obstacle(framework: Framework, precision: Format, gpu: Gpu) -> Obstacl
         text = f"{framework.name} does not run {precision.name} on {cards_by(gpu.vendor)}"
         return Obstacle("vendor", text)
     return _too_old(precision.name, precision.min_compute_capability, gpu)
-
-
-_FOR_WEIGHTS: Final = 0.9
-"""Share of a card's memory that weights may take where something is to be computed beside them."""
-
-
-def has_room(precision: Format, gpu: Gpu | None, model: Model, cards: int) -> bool:
-    """Whether the cards may hold the weights; what is not GGUF keeps embedding and output whole."""
-    bits = precision.bits_per_weight or precision.class_bits
-    if gpu is None or not gpu.vram_bytes or not bits:
-        return True
-    wide = model.shape.vocab * model.shape.hidden * (1 if model.shape.tied else 2)
-    wide = min(wide, model.parameters) if precision.kind != "gguf" else 0
-    size = ((model.parameters - wide) * bits + wide * max(bits, 16)) / 8
-    return size <= _FOR_WEIGHTS * cards * gpu.vram_bytes
 
 
 def keeps_experts(precision: Format, model: Model) -> bool:

@@ -10,6 +10,7 @@ from itertools import product
 import pytest
 
 from advisor.errors import RequestError
+from advisor.estimator import estimate_memory
 from advisor.knowledge import load_knowledge
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request, request_from
@@ -118,6 +119,86 @@ def test_every_line_that_an_error_tells_to_type_is_accepted() -> None:
             "vLLM does not run on Tesla P40",
             {"framework": "llama.cpp"},
         ),
+        (  # another server runs what was published
+            {"gpu": "8x MI300X", "model": "deepseek-v3.2", "framework": "TensorRT-LLM"},
+            "TensorRT-LLM does not run on AMD cards",
+            {"framework": "vLLM", "precision": "FP8"},
+        ),
+        (
+            {"gpu": "8x MI300X", "model": "gemma-3-12b", "framework": "TensorRT-LLM"},
+            "TensorRT-LLM does not run on AMD cards",
+            {"framework": "vLLM", "precision": "BF16"},
+        ),
+        (  # ... and what was asked for
+            {
+                "gpu": "2x A6000",
+                "model": "qwen2.5-72b-instruct",
+                "precision": "INT4",
+                "framework": "TensorRT-LLM",
+            },
+            "TensorRT-LLM does not load AWQ 4-bit checkpoints: of 4-bit integers it loads NVIDIA's",
+            {"framework": "vLLM", "precision": "AWQ 4-bit"},
+        ),
+        (  # nobody serves a model of 4-bit floats in INT4
+            {
+                "gpu": "T4",
+                "model": "gpt-oss-20b",
+                "precision": "INT4",
+                "framework": "TensorRT-LLM",
+            },
+            "its table of cards begins with Ampere",
+            {"framework": "llama.cpp", "precision": "MXFP4_MOE"},
+        ),
+        (  # of 128 GiB the system keeps 32: Q3_K_L takes 113
+            {
+                "gpu": "Ryzen AI Max+ 395",
+                "model": "qwen3-235b-a22b-instruct-2507",
+                "precision": "INT4",
+                "framework": "MLX",
+            },
+            "MLX-LM does not run on AMD cards",
+            {"framework": "llama.cpp", "precision": "IQ3_XXS"},
+        ),
+        (  # bitsandbytes step by step only where it is asked for by name
+            {
+                "gpu": "8x V100 SXM2 32GB",
+                "model": "qwen3-235b-a22b",
+                "precision": "INT8",
+                "framework": "MLX",
+            },
+            "MLX-LM does not run on NVIDIA cards",
+            {"framework": "llama.cpp", "precision": "Q8_0"},
+        ),
+        (
+            {
+                "gpu": "8x V100 SXM2 32GB",
+                "model": "qwen2.5-72b-instruct",
+                "precision": "NF4",
+                "framework": "ExLlamaV3",
+            },
+            "ExLlamaV3 needs compute capability 8, Tesla V100 SXM2 32 GB has 7",
+            {"framework": "transformers", "precision": "NF4"},
+        ),
+        (  # what is archived and what needs Ampere are not told of
+            {
+                "gpu": "8x V100 SXM2 32GB",
+                "model": "qwen3-coder-480b-a35b-instruct",
+                "precision": "INT4",
+                "framework": "SGLang",
+            },
+            "SGLang does not run on Tesla V100",
+            {"framework": "llama.cpp", "precision": "Q4_K_M"},
+        ),
+        (
+            {
+                "gpu": "T4",
+                "model": "qwen2.5-7b-instruct",
+                "precision": "EXL3 4.0bpw",
+                "framework": "ExLlamaV3",
+            },
+            "ExLlamaV3 needs compute capability 8, Tesla T4 has 7.5",
+            {"framework": "llama.cpp", "precision": "Q4_K_M"},
+        ),
     ],
 )
 def test_the_reason_comes_first_and_then_the_nearest_that_runs(
@@ -137,3 +218,17 @@ def test_a_format_that_the_memory_cannot_hold_is_told_as_such() -> None:
         "MLX-LM runs MLX 8-bit, the nearest, though it does not fit; to see what does: "
         "give --precision 'MLX 8-bit'."
     )
+
+
+def test_what_is_told_has_room_beside_what_the_system_keeps() -> None:
+    """A machine with one memory lends a part of it, so formats are weighed against that part."""
+    knowledge = load_knowledge()
+    asked = {"model": "qwen3-235b-a22b", "precision": "INT4", "framework": "MLX"}
+    for card in ("Ryzen AI Max+ 395", "DGX Spark"):
+        with pytest.raises(RequestError) as error:
+            resolve(_request({**asked, "gpu": card}), knowledge)
+        told = _told(error.value)
+        scenario = resolve(_request({**asked, **told, "gpu": card}), knowledge)
+        memory = estimate_memory(scenario, knowledge)
+        assert memory.usable_bytes, card
+        assert memory.required_bytes <= memory.usable_bytes, (card, told)
