@@ -90,7 +90,7 @@ def _with_smaller_cache(base: Base, singles: Sequence[Option], gentle: Bounds) -
     """Servers that a change makes fit and that hold few of the requests, with a smaller cache."""
     few_held = base.knowledge.policy["few_held_percent"]
     for option in singles:
-        few = (held_percent(option.memory, option.scenario.batch) or 100.0) < few_held
+        few = (held_percent(option.memory, option.scenario.batch) or 100.0) <= few_held
         after = option.scenario
         same = after.model is base.scenario.model and option.effort != "purchase"
         unpacked = support.is_unpacked(after.precision, after.model, after.gpu)
