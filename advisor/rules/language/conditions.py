@@ -43,6 +43,7 @@ KINDS: Mapping[FactKind, str] = {
 }
 
 _LONGEST_FIRST = sorted(VERBS, key=len, reverse=True)
+_LISTS_DENIED = ["is not one of", "not one of", "is none of", "none of", "is not in", "not in"]
 _INSTEAD: Mapping[str, str] = {
     "is more than": "above",
     "is greater than": "above",
@@ -86,7 +87,7 @@ _INSTEAD: Mapping[str, str] = {
 
 def split_verb(text: str) -> tuple[str, str] | None:
     """Split ``at most 5 %`` into verb and rest; None when no verb begins it."""
-    if _starts(text, _INSTEAD):
+    if _starts(text, _LISTS_DENIED) or _starts(text, _INSTEAD):
         return None
     verb = _starts(text, _LONGEST_FIRST)
     return (verb, text[len(verb) :].strip()) if verb else None
@@ -94,6 +95,8 @@ def split_verb(text: str) -> tuple[str, str] | None:
 
 def verb_hint(text: str) -> str:
     """Say what to write for a condition whose verb is unknown."""
+    if _starts(text.casefold(), _LISTS_DENIED):
+        return "Put the condition below 'not:', with 'one of'."
     said = _starts(text.casefold(), _INSTEAD)
     if said:
         return f"Write '{_INSTEAD[said]}'."
@@ -104,7 +107,9 @@ def verb_hint(text: str) -> str:
 
 def unknown_verb(text: str) -> str:
     """Name the word that stands where a verb should."""
-    return _starts(text.casefold(), _INSTEAD) or text.split(maxsplit=1)[0]
+    folded = text.casefold()
+    said = _starts(folded, _LISTS_DENIED) or _starts(folded, _INSTEAD)
+    return said or text.split(maxsplit=1)[0]
 
 
 def _starts(text: str, words: Mapping[str, str] | list[str]) -> str:
