@@ -108,6 +108,23 @@ def test_bfloat16_becomes_float16_on_turing(knowledge: Knowledge) -> None:
     assert "--dtype float16" in command_for(resolve(request, knowledge))
 
 
+def test_sglang_takes_no_int8_experts_and_no_e4m3_cache_of_gemma_4_below_ada(
+    knowledge: Knowledge,
+) -> None:
+    sglang, int8 = knowledge.frameworks["SGLang"], knowledge.formats["INT8 W8A8"]
+    card = knowledge.gpus["A100 SXM4 80 GB"]
+    dense, experts = (_model(knowledge, name) for name in ("qwen3-32b", "qwen3-30b-a3b"))
+    assert not support.why_not(sglang, int8, card, dense)
+    assert "Ascend alone" in support.why_not(sglang, int8, card, experts)
+    gemma = _model(knowledge, "gemma-4-31b-it").shape
+    kept = {
+        name: support.runs_kv(sglang, knowledge.kv_types[name], card, gemma)
+        for name in ("fp8_e4m3", "fp8_e5m2")
+    }
+    assert kept == {"fp8_e4m3": False, "fp8_e5m2": True}
+    assert support.runs_kv(sglang, knowledge.kv_types["fp8_e4m3"], card, dense.shape)
+
+
 @pytest.mark.parametrize("framework", ["vLLM", "SGLang", "TensorRT-LLM"])
 def test_servers_without_machine_code_for_volta(knowledge: Knowledge, framework: str) -> None:
     runtime, model = knowledge.frameworks[framework], _model(knowledge, "llama-3-8b")
