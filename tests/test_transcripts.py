@@ -85,6 +85,8 @@ class Reader:
 
     def __init__(self, capsys: Capture, patch: pytest.MonkeyPatch) -> None:
         self._capsys, self._patch = capsys, patch
+        self.other: list[str] = []
+        """What was said that a page does not show, each after its command."""
 
     def page(self, text: str) -> str:
         """Do everything on the page and give it as it would be today."""
@@ -110,6 +112,7 @@ class Reader:
             command, _, shown = part.partition("\n")
             said = self._say(command)
             if said is not None and not same(shown, said.text):
+                self.other.append(f"$ {command}\n{said.text}")
                 shown = shortened(shown, said.text)
             seen += f"$ {command}\n{shown}"
         return seen
@@ -171,10 +174,11 @@ def test_the_page_shows_what_the_commands_say(
     for name in ("ADVISOR_CONFIG", "ADVISOR_CONFIG_DIR", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(name, raising=False)
     text = page.read_text(encoding="utf-8")
-    now = Reader(capsys, monkeypatch).page(text)
+    reader = Reader(capsys, monkeypatch)
+    now = reader.page(text)
     if os.environ.get("ADVISOR_REWRITE_DOCS"):
         page.write_text(now, encoding="utf-8")
-    assert now == text
+    assert now == text, "\n".join(reader.other)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
