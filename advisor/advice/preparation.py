@@ -25,7 +25,7 @@ from advisor.remedies import build_options
 from advisor.remedies.assessment import outlook_of
 from advisor.remedies.cards import fewest_cards
 from advisor.remedies.formats import largest_format
-from advisor.remedies.impossible import expected_options
+from advisor.remedies.impossible import expected_options, resolved
 from advisor.remedies.option import Base, Option
 from advisor.rules.engine.base import OptionFacts
 from advisor.scenario import Scenario, support, with_batch
@@ -106,7 +106,7 @@ def estimate(request: Request, knowledge: Knowledge) -> Base:
         UserError: The request is wrong.
     """
     request = with_ram_here(request)
-    scenario = resolve(request, knowledge)
+    scenario = resolved(request, knowledge)
     now = outlook_of(scenario, knowledge)
     speed = now.speed
     if not now.fits and host_fits(scenario, now.memory):

@@ -1,29 +1,89 @@
-"""What-ifs that people look for and that cannot run here: named, so that rules can say why.
+"""What people look for and cannot run here: named, so that rules can say why.
 
-Nothing is estimated. The rules under rules/not-possible.yaml decide which are worth a word.
+Of what-ifs nothing is estimated; the rules under rules/not-possible.yaml decide which are worth a
+word. What an error names in place of a request that cannot run is estimated, as any remedy is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 
-from advisor.knowledge.types import Format, Framework
+from msgspec.structs import replace
+
+from advisor.errors import UserError
+from advisor.knowledge.types import Format, Framework, Knowledge
 from advisor.knowledge.vocabulary import ACTION_FACT, FactValue
+from advisor.remedies.assessment import outlook_of
 from advisor.remedies.cards import MORE
 from advisor.remedies.formats import REMEDY as QUANTIZE
 from advisor.remedies.formats import of_equal_bits
 from advisor.remedies.framework import FRAMEWORK
-from advisor.remedies.kv_cache import EXPERTS, LAYERS
+from advisor.remedies.kv_cache import EXPERTS, LAYERS, moved_to_ram
 from advisor.remedies.kv_cache import REMEDY as KV_CACHE
 from advisor.remedies.option import Base, Expected, Remedy, option_key
-from advisor.scenario import support
+from advisor.remedies.search import least_decode
+from advisor.scenario import Scenario, support
+from advisor.scenario.asked_format import CannotRunError, Held, Way
 from advisor.scenario.choices import choices_for
+from advisor.scenario.resolve import resolve
+from advisor.scenario.settings import Request
+from advisor.units import gib
 
 _FULL_BITS = 16
 _USUAL_BITS = 4
 _ASKED_FOR = frozenset({"q8_0", "q4_0", "fp8"})
 """Cache types."""
 Facts = dict[str, FactValue]
+
+
+def resolved(request: Request, knowledge: Knowledge) -> Scenario:
+    """Resolve a request; what runs in its place fits with its context and requests.
+
+    Raises:
+        UserError: What is wrong with it, as ``resolve`` gives it.
+    """
+    try:
+        return resolve(request, knowledge)
+    except CannotRunError as error:
+        many = (request.batch or 1) >= knowledge.policy["server_from_sequences"]
+        holds = partial(_holds, request, knowledge)
+        raise CannotRunError(error.message, error.ways, holds, _amid(request), whole=many) from None
+
+
+def _amid(request: Request) -> str:
+    """Say what it has to fit with, where the request states it."""
+    tokens = f"{request.context:,} tokens of context" if request.context else ""
+    batch = f"{request.batch} requests" if (request.batch or 1) > 1 else ""
+    stated = " and ".join(filter(None, (tokens, batch)))
+    return f"with {stated}" if stated else "here"
+
+
+def _holds(request: Request, knowledge: Knowledge, way: Way) -> Held | None:
+    """Estimate what runs in place of a request: on its cards, else with a part in system RAM."""
+    asked = replace(request, framework=way.framework.name, precision=way.precision.name)
+    try:
+        scenario = resolve(asked, knowledge)
+        now = outlook_of(scenario, knowledge)
+    except UserError:
+        return None
+    if now.fits:
+        held = now.memory.held_sequences
+        few = held is not None and held < scenario.batch
+        return Held(f", {held} of {scenario.batch} requests at once" if few else "")
+    return _beside(Base(asked, scenario, now.memory, now.speed, knowledge))
+
+
+def _beside(base: Base) -> Held | None:
+    """Say how much lies in system RAM, where it is there or not stated, and that it crawls."""
+    for option in moved_to_ram(base):
+        if option.fits and option.alone.get("option.host_ram_ok") is not False:
+            moved = option.memory.host_weights_bytes + option.memory.host_kv_cache_bytes
+            slow, speed = least_decode(base), option.speed
+            crawls = speed is not None and speed.decode_tok_s.estimate < slow
+            rate = f" and below {slow:g} tok/s" if crawls else ""
+            return Held(f", with {gib(moved)} in system RAM{rate}", beside=True)
+    return None
 
 
 def expected_options(base: Base) -> tuple[Expected, ...]:

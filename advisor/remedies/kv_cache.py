@@ -66,6 +66,12 @@ def _experts(base: Base, *_: object) -> Iterator[Option]:
             return
 
 
+def moved_to_ram(base: Base) -> Iterator[Option]:
+    """What of a request that does not fit may lie in system RAM: idle experts, else layers."""
+    yield from _experts(base)
+    yield from _layers(base)
+
+
 def where_experts_move(base: Base) -> Scenario | None:
     """The request in a program that can move experts: its own or llama.cpp; None: in neither.
 

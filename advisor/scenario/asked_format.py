@@ -1,18 +1,22 @@
-"""Which formats a precision stands for, and which one is meant where none is stated."""
+"""Which formats a precision stands for, which is meant where none is, and what runs instead."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from advisor.errors import RequestError
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.models.stored_tensors import PACKED, Model
 from advisor.reading.known import read_format
-from advisor.scenario import support
+from advisor.scenario import divides, sharing, support, ways_for
 from advisor.scenario.capability import is_obtainable
 from advisor.scenario.settings import Request
+from advisor.units import shell_word
 
 Caches = tuple[str, ...]
 """Names of types of the cache."""
@@ -145,7 +149,7 @@ def server_caches(
     return tuple(kind.name for kind in caches) if on_server and open_format else ()
 
 
-def distance(
+def _distance(
     asked: Sequence[Format],
     usual: Sequence[str],
     model: Model,
@@ -165,7 +169,7 @@ def _bits(precision: Format) -> float:
     return precision.class_bits or precision.bits_per_weight or 16
 
 
-def likely_order(
+def _likely_order(
     asked: Sequence[Format], framework: Framework, model: Model, other: Format
 ) -> tuple[object, ...]:
     """Order formats that are equally far: what was asked for, and what can be had, goes first."""
@@ -177,7 +181,7 @@ _FOR_WEIGHTS: Final = 0.9
 """Share of the memory that weights may take where something is to be computed beside them."""
 
 
-def has_room(
+def _has_room(
     precision: Format, gpu: Gpu | None, model: Model, cards: int, policy: Mapping[str, float]
 ) -> bool:
     """Whether the cards may hold the weights; what is not GGUF keeps embedding and output whole."""
@@ -195,3 +199,183 @@ def unified_share(gpu: Gpu, policy: Mapping[str, float]) -> str:
     """Name the share that a machine's system keeps of one memory: the kind's own, or the usual."""
     own = f"reserve_{gpu.segment}_unified_share"
     return own if own in policy else "reserve_unified_share"
+
+
+_LEAST_BITS, _TOO_LARGE = 3, ", though it does not fit; to see what does"
+
+
+class Way(NamedTuple):
+    """What runs in place of what was asked."""
+
+    precision: Format
+    framework: Framework
+    told: str
+    """What to type for it."""
+
+    @property
+    def named(self) -> str:
+        """Say what runs what."""
+        return f"{self.framework.name} runs {self.precision.name}"
+
+
+class Held(NamedTuple):
+    """That a way has room."""
+
+    said: str = ""
+    """How, where it is not simply so."""
+    beside: bool = False
+    """Whether a part lies in system RAM."""
+
+
+Holds = Callable[[Way], Held | None]
+"""How a way has room; None where it has none."""
+Ways = Callable[[], Iterable[Way]]
+"""What runs instead, the nearest first."""
+
+
+class CannotRunError(RequestError):
+    """Nothing runs what was asked.
+
+    Args:
+        message: Why.
+        ways: What does.
+        holds: Which of them has room.
+        amid: The context and the requests they have to fit with, to be said of one that does not.
+        whole: Whether what is whole on the cards goes before a part in system RAM.
+    """
+
+    def __init__(
+        self, message: str, ways: Ways, holds: Holds, amid: str = "", *, whole: bool = False
+    ) -> None:
+        super().__init__(message, hint=_hint(ways(), holds, amid, whole=whole))
+        self.ways = ways
+
+
+def _hint(ways: Iterable[Way], holds: Holds, amid: str, *, whole: bool) -> str:
+    """Say what to type: the nearest that fits, or whose rest goes to system RAM."""
+    nearest: Way | None = None
+    second = ""
+    for way in ways:
+        nearest, held = nearest or way, holds(way)
+        if held is None or (held.beside and _is_harsh(way.precision)):
+            continue
+        told = _told(nearest, way, held, amid)
+        if not whole or (not held.beside and _is_sound(way)):
+            return told
+        second = second or told
+    if nearest is None:
+        return "Nothing known here runs this model."
+    return second or f"{nearest.named}, the nearest{_TOO_LARGE}: {nearest.told}"
+
+
+def _is_sound(way: Way) -> bool:
+    """Whether a server of many would rather take it than a part in system RAM."""
+    return not (_is_harsh(way.precision) or support.stands_back(way.framework))
+
+
+def _is_harsh(precision: Format) -> bool:
+    """Whether it has so few bits that a part in system RAM is the better way."""
+    return (precision.class_bits or _LEAST_BITS) < _LEAST_BITS
+
+
+def _told(nearest: Way, way: Way, held: Held, amid: str) -> str:
+    if way is nearest or not amid:
+        return f"{way.named}, the nearest{held.said}: {way.told}"
+    return (
+        f"{nearest.named}, the nearest, which does not fit {amid}. {way.named}, which "
+        f"does{held.said}: {way.told}"
+    )
+
+
+class Asked(Struct, frozen=True):
+    """What does not run, to look for what does."""
+
+    knowledge: Knowledge
+    formats: Sequence[Format]
+    said: str
+    """The precision as typed."""
+    framework: Framework | None
+    gpu: Gpu | None
+    model: Model
+    cards: int
+    runners: Callable[[Format], Mapping[str, Framework]]
+    by_distance: Callable[..., Iterator[Sequence[Format]]]
+
+    def ways(self) -> Iterator[Way]:
+        """Give what runs instead, the nearest first, one framework after the other."""
+        meant, runners = self._meant(), self._those_that_run_it()
+        order = partial(_last, runners, self.framework)
+        spared = set() if self._is_open or is_family(self.said) else {f.family for f in meant}
+        for one in _engines(sorted(self.knowledge.frameworks.values(), key=order)):
+            late = () if one is self.framework or one.step_by_step else SLOW_KERNELS - spared
+            usual = one.usual_formats if self._is_open else ()
+            far = partial(_distance, meant, usual, self.model, late)
+            offered = (f for name in one.formats if (f := self.knowledge.formats[name]).offered)
+            shared = [f for f in offered if _is_shared(one, f, self.model, self.cards)]
+            for running in self.by_distance(one, shared, far):
+                if one is self.framework and runners and far(running[0])[-1] > 1:
+                    break
+                for near in sorted(running, key=partial(_likely_order, meant, one, self.model)):
+                    yield Way(near, one, self._to_type(near, one))
+
+    def seems_held(self, way: Way) -> Held | None:
+        """Say whether the cards may hold the weights, or system RAM the rest of them."""
+        roomy = self._is_roomy(way.precision)
+        if way.framework.places_layers and self.gpu and not self.gpu.unified_memory:
+            return Held() if roomy else Held(", in part from system RAM", beside=True)
+        return Held() if roomy and not _is_harsh(way.precision) else None
+
+    @property
+    def _is_open(self) -> bool:
+        return self.said in {USUAL, PUBLISHED}
+
+    def _is_roomy(self, precision: Format) -> bool:
+        return _has_room(precision, self.gpu, self.model, self.cards, self.knowledge.policy)
+
+    def _meant(self) -> Sequence[Format]:
+        released = self.model.native_formats or (support.own_sixteen(self.model),)
+        return [self.knowledge.formats[n] for n in released] if self._is_open else self.formats
+
+    def _those_that_run_it(self) -> Container[str]:
+        """Name the frameworks that run what was meant where it has room, and are kept up."""
+        family, model = is_family(self.said), self.model
+        for_many = self.framework is not None and self.framework.serves_batches
+        return {
+            one.name
+            for f in (
+                () if self._is_open and not for_many else filter(self._is_roomy, self._meant())
+            )
+            for one in self.runners(f).values()
+            if _is_shared(one, f, model, self.cards)
+            and not (family and (support.stands_back(one) or not is_obtainable(one, f, model)))
+        }
+
+    def _to_type(self, precision: Format, one: Framework) -> str:
+        told = "" if one is self.framework else f"--framework {shell_word(one.name)} "
+        return f"give {told}--precision {shell_word(precision.name)}."
+
+
+def _engines(frameworks: Iterable[Framework]) -> Iterator[Framework]:
+    """Leave out what is built on one that comes before and has nothing of its own."""
+    seen: dict[str, set[str]] = {}
+    for one in frameworks:
+        known = seen.setdefault(one.memory_model, set())
+        if one.expert_offload or not known.issuperset(one.formats):
+            yield one
+        known.update(one.formats)
+
+
+def _is_shared(framework: Framework, precision: Format, model: Model, cards: int) -> bool:
+    """Whether so many cards can share a model in some way, as far as it is known."""
+    if cards == 1 or not framework.multi_gpu:
+        return True
+    ways = sharing(ways_for(framework, precision))
+    return any(divides(way, framework, precision, model, cards) for way in ways)
+
+
+def _last(runners: Container[str], stated: Framework | None, one: Framework) -> tuple[bool, ...]:
+    """Order frameworks: as stated, what runs the format, a server for a server, what is kept up."""
+    runs = one.name in runners
+    kept = bool(one.serves_batches) and support.upkeep(one) is None
+    alike = not (runs and stated and stated.serves_batches) or kept
+    return one is not stated, not runs, not alike, support.stands_back(one)

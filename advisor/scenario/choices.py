@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 
@@ -14,26 +13,22 @@ from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 from advisor.memo import Kept
 from advisor.models.shape import UNKNOWN
 from advisor.models.stored_tensors import Model
-from advisor.scenario import divides, sharing, support, ways_for
+from advisor.scenario import support
 from advisor.scenario.asked_format import (
     DEFAULT_PRECISION,
     PUBLISHED,
-    SLOW_KERNELS,
     USUAL,
+    Asked,
     Caches,
-    distance,
+    CannotRunError,
     formats_for,
     formats_named,
-    has_room,
     is_family,
-    likely_order,
 )
 from advisor.scenario.capability import is_obtainable
-from advisor.units import shell_word
 
 Pair = tuple[Format, Framework]
 _Distance = Callable[[Format], tuple[float, ...]]
-_LEAST_BITS, _TOO_LARGE = 3, ", though it does not fit; to see what does"
 
 
 class Choices:
@@ -271,7 +266,7 @@ def choose(
         cards: How many have to share the model.
 
     Raises:
-        RequestError: Nothing runs it; the message says why and what does.
+        CannotRunError: Nothing runs it; the message says why and what does.
     """
     no_card = framework is None and gpu is None
     found = _card_free(knowledge, formats, model) if no_card else None
@@ -284,10 +279,13 @@ def choose(
     found = found or (_beyond(formats, framework, gpu, model) if framework else None)
     if found:
         return found
-    raise RequestError(
-        _nothing_runs(knowledge, formats, asked, framework=framework, gpu=gpu, model=model),
-        hint=_what_runs(knowledge, formats, framework, gpu, model, asked=asked, cards=cards),
-    )
+    message = _nothing_runs(knowledge, formats, asked, framework=framework, gpu=gpu, model=model)
+    if model.shape.model_type == UNKNOWN:
+        hint = "Its config.json names it: give the path of that file, or --hub."
+        raise RequestError(message, hint=hint)
+    runners, nearest = choices.runners, choices.by_distance
+    looked = Asked(knowledge, formats, asked, framework, gpu, model, cards, runners, nearest)
+    raise CannotRunError(message, looked.ways, looked.seems_held)
 
 
 def _beyond(
@@ -336,65 +334,3 @@ def _nothing_runs(
     if asked in {USUAL, PUBLISHED} and reasons:
         return f"{model.name} cannot run{where}: {listed}."
     return f"{asked} cannot run for {model.name}{where}: {listed}."
-
-
-def _what_runs(
-    knowledge: Knowledge,
-    formats: Sequence[Format],
-    framework: Framework | None,
-    gpu: Gpu | None,
-    model: Model,
-    *,
-    asked: str,
-    cards: int,
-) -> str:
-    """Say what to type instead: the nearest format that fits, or whose rest goes to system RAM."""
-    if model.shape.model_type == UNKNOWN:
-        return "Its config.json names it: give the path of that file, or --hub."
-    choices, first = choices_for(knowledge, gpu, model), ""
-    open_to, family = asked in {USUAL, PUBLISHED}, is_family(asked)
-    released = model.native_formats or (support.own_sixteen(model),)
-    meant = [knowledge.formats[name] for name in released] if open_to else formats
-    for_many = framework is not None and framework.serves_batches
-    roomy = partial(has_room, gpu=gpu, model=model, cards=cards, policy=knowledge.policy)
-    runners = {
-        one.name
-        for f in (() if open_to and not for_many else filter(roomy, meant))
-        for one in choices.runners(f).values()
-        if _is_shared(one, f, model, cards)
-        and not (family and (support.stands_back(one) or not is_obtainable(one, f, model)))
-    }
-    spared = set() if open_to or family else {f.family for f in formats}
-    for one in sorted(knowledge.frameworks.values(), key=partial(_last, runners, framework)):
-        late = () if one is framework or one.step_by_step else SLOW_KERNELS - spared
-        far = partial(distance, meant, one.usual_formats if open_to else (), model, late)
-        splits = one.places_layers and gpu and not gpu.unified_memory
-        offered = [f for name in one.formats if (f := knowledge.formats[name]).offered]
-        shared = [f for f in offered if _is_shared(one, f, model, cards)]
-        for running in choices.by_distance(one, shared, far):
-            held = [f for f in running if splits or roomy(f)]
-            near = min(held or running, key=partial(likely_order, meant, one, model))
-            told = "" if one is framework else f"--framework {shell_word(one.name)} "
-            told = f"give {told}--precision {shell_word(near.name)}."
-            named = f"{one.name} runs {near.name}, the nearest"
-            first = first or f"{named}{_TOO_LARGE}: {told}"
-            if one is framework and runners and far(near)[-1] > 1:
-                break
-            if held and (splits or (near.class_bits or _LEAST_BITS) >= _LEAST_BITS):
-                return f"{named}{'' if roomy(near) else ', in part from system RAM'}: {told}"
-    return first or "Nothing known here runs this model."
-
-
-def _is_shared(framework: Framework, precision: Format, model: Model, cards: int) -> bool:
-    """Whether so many cards can share a model in some way, as far as it is known."""
-    if cards == 1 or not framework.multi_gpu:
-        return True
-    ways = sharing(ways_for(framework, precision))
-    return any(divides(way, framework, precision, model, cards) for way in ways)
-
-
-def _last(runners: Container[str], stated: Framework | None, one: Framework) -> tuple[bool, ...]:
-    """Order frameworks: as stated, what runs the format, a server for a server, what is kept up."""
-    runs = one.name in runners
-    alike = not (runs and stated and stated.serves_batches) or _serves(one, ())
-    return one is not stated, not runs, not alike, support.stands_back(one)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from advisor.errors import RequestError
@@ -95,9 +97,10 @@ def test_gguf_files_are_likely_had_where_the_publishers_make_them(
 def test_an_error_names_the_usual_format_where_none_was_asked_for() -> None:
     with pytest.raises(RequestError) as told:
         advised(gpu="4x L40S", model="glm-5", framework="vLLM")
-    assert told.value.hint == (
-        "llama.cpp runs Q4_K_M, the nearest, in part from system RAM: "
-        "give --framework llama.cpp --precision Q4_K_M."
+    assert re.fullmatch(
+        r"llama\.cpp runs Q4_K_M, the nearest, with 2\d\d\.\d GiB in system RAM: "
+        r"give --framework llama\.cpp --precision Q4_K_M\.",
+        told.value.hint,
     )
 
 
@@ -106,7 +109,7 @@ def test_an_error_names_the_usual_format_where_none_was_asked_for() -> None:
     [
         (
             {"gpu": "W7900", "model": "gpt-oss-120b", "framework": "SGLang"},
-            "llama.cpp runs MXFP4_MOE, the nearest, in part from system RAM",
+            "llama.cpp runs MXFP4_MOE, the nearest, with 13.2 GiB in system RAM",
         ),
         (
             {"gpu": "M1 Max:32GB", "model": "mistral-large-instruct-2411", "precision": "Q8_0",
@@ -116,6 +119,23 @@ def test_an_error_names_the_usual_format_where_none_was_asked_for() -> None:
         (
             {"gpu": "4x L40S", "model": "qwq-32b", "precision": "AWQ", "framework": "TensorRT-LLM"},
             "vLLM runs AWQ 4-bit, the nearest",
+        ),
+        (
+            {"gpu": "W7900", "model": "qwen2.5-72b-instruct", "precision": "INT4", "ram_gib": 64,
+             "framework": "SGLang", "context": 32768},
+            ("vLLM runs AWQ 4-bit, the nearest, which does not fit with 32,768 tokens of context. "
+            "llama.cpp runs Q4_K_M, which does, with 8.3 GiB in system RAM"),
+        ),
+        (
+            {"gpu": "RTX 4090", "model": "gpt-oss-120b", "precision": "AWQ", "ram_gib": 32,
+             "framework": "ExLlamaV3", "context": 32768},
+            "ExLlamaV3 runs EXL3 4.0bpw, the nearest, though it does not fit; to see what does",
+        ),
+        (
+            {"gpu": "RTX 4090", "model": "qwen3-32b", "precision": "Q8_0", "ram_gib": 64,
+             "framework": "SGLang", "batch": 16},
+            ("SGLang runs FP8, the nearest, which does not fit with 16 requests. "
+            "vLLM runs AWQ 4-bit, which does, 2 of 16 requests at once"),
         ),
     ],
 )  # fmt: skip
