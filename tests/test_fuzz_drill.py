@@ -29,9 +29,7 @@ def test_damaged_files_of_every_quick_kind_are_told() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="an alarm ends what hangs")
 def test_a_crash_is_seen() -> None:
-    broken = (
-        "import advisor.bulk.estimates.figures as f; f.request_from = lambda given: given['none']"
-    )
+    broken = "import advisor.bulk.estimates as f; f.request_from = lambda given: given['none']"
     done = drill("--count", "3", "--kind", "lines", before=broken)
     assert done.returncode == 1
     assert "bug in advisor" in done.stdout

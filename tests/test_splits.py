@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.advice import Advisor
-from advisor.bulk.estimates.figures import estimate_row
+from advisor.bulk.estimates import estimate_row
 from advisor.bulk.estimates.rows import read_rows
 from advisor.errors import UserError
 from advisor.estimator import estimate_memory

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from advisor.advice import Advisor
-from advisor.bulk.estimates.figures import estimate_row
+from advisor.bulk.estimates import estimate_row
 from advisor.bulk.estimates.rows import read_rows
 from advisor.errors import UserError
 from advisor.report import render_text

@@ -11,7 +11,7 @@ from typing import BinaryIO, Protocol
 from msgspec import Struct, field
 
 from advisor.bulk.batch.file_names import canonical, file_state
-from advisor.bulk.estimates import Row, read_rows
+from advisor.bulk.estimates.rows import Row, read_rows
 from advisor.errors import Problems, RequestError, Source, UserError, raise_problems
 from advisor.knowledge.types import Knowledge
 from advisor.scenario.settings import request_from
