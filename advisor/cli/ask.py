@@ -23,8 +23,8 @@ from advisor.knowledge import load_knowledge
 from advisor.knowledge.layers import OwnFiles, Stack
 from advisor.knowledge.merit import use_said
 from advisor.reading.log_file import read_log
+from advisor.reading.sentence_cards import Read
 from advisor.reading.sentences import read_sentence
-from advisor.reading.shell import Read
 from advisor.report.diagnosing import NUMBERS, cells, head, remarks, text_head
 from advisor.report.diagnosis import Diagnosis
 from advisor.report.figures import say

@@ -19,8 +19,7 @@ from advisor.knowledge.programs import (
     starts,
     unsaid,
 )
-from advisor.reading.shell import Invocation, invocations, mounts, said_before
-from advisor.reading.started_by_files import as_lines
+from advisor.reading.shell import Invocation, as_lines, invocations, mounts, said_before
 from advisor.suggest import nearest
 
 _ABBREVIATES = ("vllm serve", "sglang serve", "TabbyAPI", "mlx_lm.generate", "mlx_lm.server")

@@ -1,12 +1,15 @@
-"""The cards of a question: by name, counted in words, by memory alone, by the computer's RAM."""
+"""What a question asks, and of which cards: by name, counted in words, by memory or RAM alone."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from msgspec import Struct, field
 
 from advisor.errors import RequestError, UserError
-from advisor.knowledge.catalogue import Cards, are_machines, sizes_of
+from advisor.knowledge.catalogue import PROCESSOR, Cards, are_machines, sizes_of
 from advisor.knowledge.merit_scale import card_names
 from advisor.knowledge.types import Knowledge
 from advisor.reading import find_cards
@@ -14,8 +17,7 @@ from advisor.reading.model_names import is_read, read_model
 from advisor.reading.name_parts import SIZE
 from advisor.reading.near import ONLY_MEMORY
 from advisor.reading.sentence_numbers import COUNTS, HOLE, counted
-from advisor.reading.shell import Read
-from advisor.units import GIB
+from advisor.units import GIB, shell_word
 
 EXAMPLE = 'Name a card and a model: "can I run llama 3.1 8b on an RTX 3060 12GB".'
 _PLURAL = re.compile(r"(?<=[0-9a-z])s\b", re.IGNORECASE)
@@ -23,9 +25,20 @@ _MEMORY = re.compile(
     rf"(?<![\w.])(?P<c>(?:\d{{1,2}}x|{'|'.join(COUNTS)})\s+)?(?P<n>\d{{1,3}})\s?(?:gi?b|go?)\b",
     re.IGNORECASE,
 )
-
-
 _PORTABLE = frozenset({"laptop", "notebook"})
+
+
+class Read(Struct):
+    """What a sentence says: keys of a request, and the words that were not understood."""
+
+    settings: dict[str, object] = field(default_factory=dict)
+    left: list[str] = field(default_factory=list)
+    wanted: dict[str, str] = field(default_factory=dict)
+    """Flags of ``models-for`` and ``gpus-for`` that are none of a request."""
+    asks: Literal["advise", "models-for", "gpus-for"] = "advise"
+    """The command that answers it."""
+    assumed: str = ""
+    """What was taken for granted, a sentence."""
 
 
 def assume_card(
@@ -35,14 +48,8 @@ def assume_card(
 
     A laptop that is spoken of has the card's mobile part: ``my laptop with a 4060``.
 
-    Args:
-        words: What is left of the question.
-        names: Words of cards; where one is left, the card is named and not understood.
-        knowledge: The cards.
-        settings: Takes the card; one that is named gets the memory.
-
-    Returns:
-        The words that are left then, and what was assumed, a sentence.
+    Gives the words that are left then, and what was assumed, a sentence; ``settings`` take the
+    card. Where one of ``names``, the words of cards, is left, it is named and not understood.
 
     Raises:
         RequestError: No usual card has so much.
@@ -234,9 +241,8 @@ def refuse_other_architecture(knowledge: Knowledge, cards: str, left: Sequence[s
     """
     gpu = find_cards(knowledge, cards).gpu
     known = {one.architecture.casefold() for one in knowledge.gpus.values()}
-    if other := next(
-        (w for w in left if w.casefold() in known - {gpu.architecture.casefold()}), ""
-    ):
+    others = known - {gpu.architecture.casefold()}
+    if other := next((word for word in left if word.casefold() in others), ""):
         raise RequestError(
             f"'{other}' is not understood: '{cards}' is {gpu.name}, of {gpu.architecture}",
             hint="Write the card's name as in 'advisor knowledge find'.",
@@ -321,3 +327,74 @@ def _no_card(size: int, knowledge: Knowledge) -> RequestError:
     named = [g.name for g in newest if g.segment == "consumer" and g.vram_bytes == size * GIB]
     hint = f"Name yours; some with so much: {', '.join(named[:4])}." if named else EXAMPLE
     return RequestError(f"no card is named, only {size} GB of memory", hint=hint)
+
+
+_ON_CPU = re.compile(
+    r"\bcpu[\s-]+(?:only|inference)\b|\b(?:only|pure|just)\s+(?:on\s+)?(?:a\s+|the\s+|my\s+)?cpu\b"
+    r"|\b(?:on|with)\s+(?:a\s+|the\s+|my\s+)?cpu\b|\bgpu\s*:\s*(?:none|no|n/?a)\b"
+    r"|\b(?:no|without(?:\s+an?)?|(?:don'?t|do\s+not)\s+have\s+an?)\s+(?:\w+\s+)?(?:gpu|(?:graphics|video)\s+card)\b"
+    r"|\bintegrated\s+(?:graphics|gpu)\b|\bi-?gpu\s+only\b",
+    re.IGNORECASE,
+)
+_ELSEWHERE = (
+    r"welche\w*|wie\s?viele?|beste\w*|quel(?:le)?s?|combien|meilleure?s?|qu[e\u00e9]|cu[a\u00e1]l(?:es)?"
+    r"|cu[a\u00e1]nt[ao]s?|mejor|quale|quanta|\u0447\u0442\u043e|\u043a\u0430\u043a\w+|\u0441\u043a\u043e\u043b\u044c\u043a\u043e"
+)
+"""What asks in German, French, Spanish, Italian and Russian."""
+_ASKS_MODELS = re.compile(
+    r"\b(?:what|which|best|good|biggest|largest|smartest|strongest|fastest|recommend\w*|suggest\w*"
+    rf"|any|{_ELSEWHERE})\b",
+    re.IGNORECASE,
+)
+_ASKS_CARDS = re.compile(
+    r"\b(?:what|which|best|cheapest|smallest|fastest|minimum|how\s+much|recommend\w*|suggest\w*|need"
+    rf"|buy|required?|requirements?|hardware|{_ELSEWHERE})\b",
+    re.IGNORECASE,
+)
+
+
+def means_own(text: str, read: Read) -> bool:
+    """Whether a question without a card is about one's own: no word of it may be another card."""
+    if "model" in read.settings:
+        return not (read.left or read.wanted or _ASKS_CARDS.search(text) or _ON_CPU.search(text))
+    return bool(_ASKS_MODELS.search(text)) and not (read.left or _ON_CPU.search(text))
+
+
+def on_processor(text: str) -> bool:
+    """Whether a question says that there is no card, or that none is used."""
+    return bool(_ON_CPU.search(text))
+
+
+def take_processor(text: str, read: Read, *, own_card: bool) -> None:
+    """Take the processor for what computes where it, or RAM alone, is named and no card."""
+    said, settings = on_processor(text), read.settings
+    asks_cards = "model" in settings and _ASKS_CARDS.search(text)
+    if "gpu" in settings or ((own_card or asks_cards) and not said):
+        return
+    if said or not settings.keys().isdisjoint({"cpu", "ram"}):
+        settings["gpu"] = PROCESSOR.name
+        if not said:
+            read.assumed = read.assumed or "No card is named: it is sized for the processor alone."
+
+
+def command_for(
+    text: str, read: Read, *, own_card: bool
+) -> Literal["advise", "models-for", "gpus-for"]:
+    """Say which command answers: where a name is missing, what asks for it, or leaves no word over.
+
+    Raises:
+        RequestError: Neither a card nor a model is named, or a word may be the one that is missing.
+    """
+    has_card, has_model = own_card or "gpu" in read.settings, "model" in read.settings
+    if has_card and has_model:
+        read.left += [f"{flag.replace('_', '-')} {value}" for flag, value in read.wanted.items()]
+        return "advise"
+    if has_card and (_ASKS_MODELS.search(text) or read.wanted or not read.left):
+        return "models-for"
+    if has_model and (_ASKS_CARDS.search(text) or read.wanted or not read.left):
+        return "gpus-for"
+    missing, known = ("model", "gpu") if has_card else ("card", "model")
+    command = "models-for --gpu" if has_card else "gpus-for --model"
+    named = shell_word(str(read.settings.get(known, "")))
+    hint = f"For all that would do: advisor {command} {named}." if known in read.settings else ""
+    raise RequestError(f"no {missing} is named in this question", hint=hint)

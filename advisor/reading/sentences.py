@@ -24,16 +24,21 @@ from advisor.reading.name_parts import words as name_words
 from advisor.reading.public_list import containing, find_public
 from advisor.reading.sentence_cards import (
     EXAMPLE,
+    Read,
     apart_machines,
     assume_card,
     card_in,
+    command_for,
     join_machines,
+    means_own,
     memory_of_ram,
+    on_processor,
     ram_of_processor,
     refuse_other_architecture,
     refuse_other_cards,
     refuse_unknown_machine,
     share_cards,
+    take_processor,
 )
 from advisor.reading.sentence_numbers import (
     COUNTS,
@@ -43,7 +48,6 @@ from advisor.reading.sentence_numbers import (
     read_numbers,
     read_wishes,
 )
-from advisor.reading.shell import Read, command_for, means_own, on_processor, take_processor
 
 _LONGEST_NAME = 8  # words; no card or model has more
 _LONGEST_CARDS = 14  # words of cards that are joined
@@ -63,30 +67,27 @@ _SIZE = re.compile(r"\d+(?:\.\d+)?(?:gi?b|g|go|b|bit|bpw)?")
 _STOP = frozenset(
     """
     a about all also am an and any anyone are as at be but by can card cards could do does for from
-    get gpu gpus graphics good hello help hey hi how i if in is it just let llm load local
-    locally machine me memory model models my need of ok okay on one or our out pc please possible
-    question rig run running runs serve serving setup should so some start tell that the their them
-    there this to try use used using vram want we what when which will with work works would you
-    your possible enough fit fits big large me us was have has had got computer thanks which
-    where while without than then only really quite well host hosting inference quantized quant
-    quantised version format precision weights cache kv each per max maximum context window
-    length tokens token size long fine-tuned finetuned best better biggest largest smartest smarter
-    strongest powerful cheapest recommend recommended recommendation recommendations suggest
-    suggestions decent minimum needed required requirements require requires hardware graphic buy
-    buying get getting budget most any many much more there's what's whats here now currently today
-    still new newest llms ai home own owner people someone thing things anything something option
-    options choice handle afford build s re ll ve t m d only fastest smallest
-    t/s tok/s tps colab kaggle flag flags
-    auf mit mein meine meiner einer einem eine ein kann ich man braucht brauche brauch f\u00fcr und
-    oder modell modelle karte kontext l\u00e4uft laufen welche welches welcher wie viel viele sur
-    avec mon ma une pour peut je puis-je faire tourner carte mod\u00e8le modele quel quelle con en
-    mi una para puedo correr modelo tarjeta cu\u00e1l cual que qu\u00e9
+    get gpu gpus graphics good hello help hey hi how i if in is it just let llm load local locally
+    machine me memory model models my need of ok okay on one or our out pc please possible question
+    rig run running runs serve serving setup should so some start tell that the their them there
+    this to try use used using vram want we what when which will with work works would you your
+    enough fit fits big large us was have has had got computer thanks where while without than then
+    only really quite well host hosting inference quantized quant quantised version format precision
+    weights cache kv each per max maximum context window length tokens token size long fine-tuned
+    finetuned best better biggest largest smartest smarter strongest powerful cheapest recommend
+    recommended recommendation recommendations suggest suggestions decent minimum needed required
+    requirements require requires hardware graphic buy buying getting budget most many much more
+    there's what's whats here now currently today still new newest llms ai home own owner people
+    someone thing things anything something option options choice handle afford build s re ll ve t m
+    d fastest smallest t/s tok/s tps colab kaggle flag flags auf mit mein meine meiner einer einem
+    eine ein kann ich man braucht brauche brauch f\u00fcr und oder modell modelle karte kontext
+    l\u00e4uft laufen welche welches welcher wie viel viele sur avec mon ma une pour peut je puis-je
+    faire tourner carte mod\u00e8le modele quel quelle con en mi una para puedo correr modelo
+    tarjeta cu\u00e1l cual que qu\u00e9
     """.split()  # noqa: SIM905  a table of words
 )
 _OF_NAMES = frozenset({"ai", "max", "large"})
 """Those of them that names begin or end with."""
-
-
 _JOINED = frozenset({"+", "and", "plus", "&", "und", "et", "y"})
 """What stands between cards that are used together."""
 _BEFORE = (_STOP - COUNTS.keys() - _OF_NAMES) | _JOINED
@@ -107,8 +108,7 @@ def read_sentence(text: str, knowledge: Knowledge, *, own_card: bool = False) ->
         raise RequestError(f"'{said[0]}': training is not sized here, only what runs a model")
     read = Read()
     rest, machines = apart_machines(apart(text))
-    rest = read_limits(rest, read.wanted)
-    rest = read_numbers(rest, read.settings)
+    rest = read_numbers(read_limits(rest, read.wanted), read.settings)
     words: Sequence[str] = [word.strip(".:") for word in _WORD.findall(rest)]
     for name, find in _FINDERS.items():
         words = _taken(words, name, find, knowledge, read)

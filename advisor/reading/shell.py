@@ -1,17 +1,22 @@
-"""Shell text taken apart: line ends, quotes, variables, wrappers and containers."""
+"""What starts a program: shell text taken apart, and files as the shell lines they stand for.
+
+Line ends, quotes, variables, wrappers and containers; of files those of compose and Kubernetes,
+whole or in part, presets of ``llama-server`` and the ``config.yml`` of TabbyAPI.
+"""
 
 from __future__ import annotations
 
 import re
 import shlex
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
+from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from advisor.errors import RequestError
-from advisor.knowledge.catalogue import PROCESSOR
-from advisor.units import shell_word
+from advisor.knowledge.programs import TAKES_NONE, flags_of
+from advisor.yamlfile import Node, parse_yaml
 
 _CONTINUED = re.compile(r"[ \t]*(?:[\\^`][ \t]*\r?\n[ \t]*|\r?\n[ \t]*(?=--?[a-zA-Z]))")
 """A line that goes on: a backslash, the caret of cmd.exe, the backtick of PowerShell, or flags
@@ -152,86 +157,131 @@ def mounts(words: Sequence[str]) -> Mapping[str, str]:
 _MOUNT = re.compile(r"((?:[A-Za-z]:)?[^:]+):(/[^:]*)(?::[a-zA-Z,]+)?")
 
 
-_ON_CPU = re.compile(
-    r"\bcpu[\s-]+(?:only|inference)\b|\b(?:only|pure|just)\s+(?:on\s+)?(?:a\s+|the\s+|my\s+)?cpu\b"
-    r"|\b(?:on|with)\s+(?:a\s+|the\s+|my\s+)?cpu\b|\bgpu\s*:\s*(?:none|no|n/?a)\b"
-    r"|\b(?:no|without(?:\s+an?)?|(?:don'?t|do\s+not)\s+have\s+an?)\s+(?:\w+\s+)?(?:gpu|(?:graphics|video)\s+card)\b"
-    r"|\bintegrated\s+(?:graphics|gpu)\b|\bi-?gpu\s+only\b",
-    re.IGNORECASE,
-)
-_ELSEWHERE = (
-    r"welche\w*|wie\s?viele?|beste\w*|quel(?:le)?s?|combien|meilleure?s?|qu[e\u00e9]|cu[a\u00e1]l(?:es)?"
-    r"|cu[a\u00e1]nt[ao]s?|mejor|quale|quanta|\u0447\u0442\u043e|\u043a\u0430\u043a\w+|\u0441\u043a\u043e\u043b\u044c\u043a\u043e"
-)
-"""What asks in German, French, Spanish, Italian and Russian."""
-_ASKS_MODELS = re.compile(
-    r"\b(?:what|which|best|good|biggest|largest|smartest|strongest|fastest|recommend\w*|suggest\w*"
-    rf"|any|{_ELSEWHERE})\b",
-    re.IGNORECASE,
-)
-_ASKS_CARDS = re.compile(
-    r"\b(?:what|which|best|cheapest|smallest|fastest|minimum|how\s+much|recommend\w*|suggest\w*|need"
-    rf"|buy|required?|requirements?|hardware|{_ELSEWHERE})\b",
-    re.IGNORECASE,
-)
+_YAML = re.compile(r"\s*(?:-{3}\s*|-\s+)?[\"']?[A-Za-z][\w.-]*[\"']?\s*:(?:\s|$)")
+_SECTION = re.compile(r"\s*\[([^\]\n]+)\]\s*")
+_PRESET = re.compile(r"\s*([\w-]+)\s*=\s*(.*)")
+_STARTS = ("entrypoint", "command", "args")
+"""What is started and with which words, in the order in which they stand on a command line."""
+_SHELLS = frozenset({"sh", "bash", "/bin/sh", "/bin/bash", "ash", "zsh"})
+_OFF = frozenset({"off", "false", "no", "0"})
 
 
-class Read(Struct):
-    """What a sentence says: keys of a request, and the words that were not understood."""
-
-    settings: dict[str, object] = field(default_factory=dict)
-    left: list[str] = field(default_factory=list)
-    wanted: dict[str, str] = field(default_factory=dict)
-    """Flags of ``models-for`` and ``gpus-for`` that are none of a request."""
-    asks: Literal["advise", "models-for", "gpus-for"] = "advise"
-    """The command that answers it."""
-    assumed: str = ""
-    """What was taken for granted, a sentence."""
-
-
-def means_own(text: str, read: Read) -> bool:
-    """Whether a question without a card is about one's own: no word of it may be another card."""
-    if "model" in read.settings:
-        return not (read.left or read.wanted or _ASKS_CARDS.search(text) or _ON_CPU.search(text))
-    return bool(_ASKS_MODELS.search(text)) and not (read.left or _ON_CPU.search(text))
-
-
-def on_processor(text: str) -> bool:
-    """Whether a question says that there is no card, or that none is used."""
-    return bool(_ON_CPU.search(text))
-
-
-def take_processor(text: str, read: Read, *, own_card: bool) -> None:
-    """Take the processor for what computes where it, or RAM alone, is named and no card."""
-    said, settings = on_processor(text), read.settings
-    asks_cards = "model" in settings and _ASKS_CARDS.search(text)
-    if "gpu" in settings or ((own_card or asks_cards) and not said):
-        return
-    if said or not settings.keys().isdisjoint({"cpu", "ram"}):
-        settings["gpu"] = PROCESSOR.name
-        read.assumed = read.assumed or (
-            "" if said else "No card is named: it is sized for the processor alone."
-        )
-
-
-def command_for(
-    text: str, read: Read, *, own_card: bool
-) -> Literal["advise", "models-for", "gpus-for"]:
-    """Say which command answers: where a name is missing, what asks for it, or leaves no word over.
+def as_in_document(text: str) -> str:
+    """Give the shell lines of a file that starts a program; empty where the text is none.
 
     Raises:
-        RequestError: Neither a card nor a model is named, or a word may be the one that is missing.
+        RequestError: It looks like one and cannot be read.
     """
-    has_card, has_model = own_card or "gpu" in read.settings, "model" in read.settings
-    if has_card and has_model:
-        read.left += [f"{flag.replace('_', '-')} {value}" for flag, value in read.wanted.items()]
-        return "advise"
-    if has_card and (_ASKS_MODELS.search(text) or read.wanted or not read.left):
-        return "models-for"
-    if has_model and (_ASKS_CARDS.search(text) or read.wanted or not read.left):
-        return "gpus-for"
-    missing, known = ("model", "gpu") if has_card else ("card", "model")
-    command = "models-for --gpu" if has_card else "gpus-for --model"
-    named = shell_word(str(read.settings.get(known, "")))
-    hint = f"For all that would do: advisor {command} {named}." if known in read.settings else ""
-    raise RequestError(f"no {missing} is named in this question", hint=hint)
+    lines = [
+        line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")
+    ]
+    if lines and _SECTION.fullmatch(lines[0]) and any(map(_PRESET.fullmatch, lines)):
+        return _preset(lines)
+    if not lines or not _YAML.match(lines[0]):
+        return ""
+    document = _plain(parse_yaml(textwrap.dedent(text).encode(), "the pasted file", RequestError))
+    return "\n".join(_in_document(document))
+
+
+def _plain(node: Node) -> Any:
+    """Give what YAML holds without its places; what is written as a scalar stays text."""
+    if isinstance(node.value, dict):
+        return {key: _plain(one) for key, one in node.value.items()}
+    if isinstance(node.value, list):
+        return [_plain(one) for one in node.value]
+    return node.value if isinstance(node.value, str) else node.text or ""
+
+
+def _in_document(node: Any) -> Iterator[str]:
+    if isinstance(node, list):
+        for one in node:
+            yield from _in_document(one)
+    elif isinstance(node, dict):
+        model = node.get("model")
+        if isinstance(model, dict) and "model_name" in model:
+            yield _of_tabby(node)
+        elif any(key in node for key in ("image", *_STARTS)):
+            yield _of_container(node)
+        else:
+            for one in node.values():
+                yield from _in_document(one)
+
+
+def _of_tabby(node: Mapping[str, Any]) -> str:
+    """Write what the sections on models say as the flags of the same names."""
+    parts = (node.get(section) for section in ("model", "draft_model"))
+    said = {key: value for part in parts if isinstance(part, dict) for key, value in part.items()}
+    known = flags_of("TabbyAPI")
+    words = ["python", "main.py"]
+    for key, value in said.items():
+        if (flag := f"--{key.replace('_', '-')}") in known and value not in ("", []):
+            words += [flag, *(value if isinstance(value, list) else [value])]
+    return shlex.join(words)
+
+
+def _of_container(node: Mapping[str, Any]) -> str:
+    words: Sequence[str] = [word for key in _STARTS for word in _split_words(node.get(key))]
+    if words and words[0] in _SHELLS and "-c" in words[1:3]:
+        words = _split_words(words[-1])
+    image = str(node.get("image") or "")
+    before = [*_cards(node), *(word for one in _variables(node) for word in ("-e", one))]
+    return shlex.join(["docker", "run", *before, *filter(None, [image]), *words])
+
+
+def _split_words(said: object) -> Sequence[str]:
+    if isinstance(said, list):
+        return [str(word) for word in said]
+    try:
+        return shlex.split(str(said or ""))
+    except ValueError:
+        return str(said).split()
+
+
+def _variables(node: Mapping[str, Any]) -> Iterator[str]:
+    """Give ``NAME=value`` of ``environment`` (a mapping or a list) and of ``env``."""
+    said = node.get("environment") or node.get("env") or ()
+    if isinstance(said, dict):
+        said = [f"{name}={value}" for name, value in said.items()]
+    for one in said:
+        if isinstance(one, dict) and "name" in one:
+            yield f"{one['name']}={one.get('value', '')}"
+        elif isinstance(one, str) and "=" in one:
+            yield one
+
+
+def _cards(node: Mapping[str, Any]) -> Sequence[str]:
+    """Say how many cards the container gets, where that is said as a number."""
+    limits = _inside(node, "resources", "limits")
+    counts = [value for name, value in limits.items() if str(name).endswith("/gpu")]
+    devices = _inside(node, "deploy", "resources", "reservations").get("devices") or []
+    for one in filter(lambda one: isinstance(one, dict), devices):
+        counts += [str(len(one["device_ids"]))] if "device_ids" in one else [one.get("count", "")]
+    number = next((str(one) for one in counts if str(one).isdigit()), "")
+    return ["--gpus", number] if number else []
+
+
+def _inside(node: Any, *keys: str) -> Mapping[str, Any]:
+    for key in keys:
+        node = node.get(key) if isinstance(node, dict) else None
+    return node if isinstance(node, dict) else {}
+
+
+def _preset(lines: Sequence[str]) -> str:
+    """Write the first preset of a model as a line of ``llama-server``."""
+    known = flags_of("llama-server")
+    words, section = ["llama-server"], ""
+    for line in lines:
+        if found := _SECTION.fullmatch(line):
+            if section not in {"", "*", "default"}:
+                break
+            section = found[1]
+        elif found := _PRESET.fullmatch(line):
+            words += _as_flag(found[1], found[2].strip(), known)
+    return shlex.join(words)
+
+
+def _as_flag(key: str, value: str, known: Mapping[str, Any]) -> Sequence[str]:
+    flag = next((one for one in (f"--{key}", f"-{key}") if one in known), f"--{key}")
+    if flag in known and known[flag].kind == TAKES_NONE:
+        return [] if value.casefold() in _OFF else [flag]
+    return [flag, value]

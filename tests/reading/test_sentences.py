@@ -11,8 +11,8 @@ from advisor.errors import RequestError, UserError
 from advisor.knowledge.merit_scale import card_names
 from advisor.reading import find_cards
 from advisor.reading.model_names import read_model
+from advisor.reading.sentence_cards import Read
 from advisor.reading.sentences import read_sentence
-from advisor.reading.shell import Read
 from advisor.scenario.settings import KEYS
 from advisor.units import UnitError, parse_whole
 from tests.cli.running import run
