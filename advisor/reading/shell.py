@@ -166,7 +166,7 @@ _SHELLS = frozenset({"sh", "bash", "/bin/sh", "/bin/bash", "ash", "zsh"})
 _OFF = frozenset({"off", "false", "no", "0"})
 
 
-def as_in_document(text: str) -> str:
+def as_lines(text: str) -> str:
     """Give the shell lines of a file that starts a program; empty where the text is none.
 
     Raises:

@@ -46,6 +46,16 @@ def test_every_card_is_found_with_its_memory(machine: Mapping[str, Any], tmp_pat
 
 
 @named
+def test_a_card_has_the_maker_that_the_catalogue_says(
+    machine: Mapping[str, Any], tmp_path: Path
+) -> None:
+    found = known_cards(read_machine(probe_of(machine, tmp_path)), load_knowledge())
+    assert [one.card.vendor for one in found if one.gpu] == [
+        one.gpu.vendor for one in found if one.gpu
+    ]
+
+
+@named
 def test_a_report_says_what_was_read(
     machine: Mapping[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,12 +10,20 @@ from functools import cache
 from msgspec.structs import replace
 
 from advisor.errors import visible
-from advisor.reading.machine.apple import mac_cards, mac_product, mac_ram, sysctl, windows_cards
 from advisor.reading.machine.drm import amd_cards, intel_cards
 from advisor.reading.machine.mapped import Known
 from advisor.reading.machine.probe import Card, Found, Machine, Probe, Ram, as_json
-from advisor.reading.machine.tools import VENDOR as NVIDIA
-from advisor.reading.machine.tools import board_name, jetson_card, nvidia_cards
+from advisor.reading.machine.tools import (
+    NVIDIA,
+    board_name,
+    jetson_card,
+    mac_cards,
+    mac_product,
+    mac_ram,
+    nvidia_cards,
+    sysctl,
+    windows_cards,
+)
 from advisor.units import GIB, counted
 
 _KIB = re.compile(r"^(MemTotal|MemAvailable|MemFree):\s+(\d+) kB$", re.MULTILINE)

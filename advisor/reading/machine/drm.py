@@ -92,7 +92,7 @@ def boards_of(name: str) -> tuple[str, ...]:
 
 
 _NUMBER = 0x8086
-VENDOR = BY_PCI[_NUMBER]
+INTEL = BY_PCI[_NUMBER]
 _XPU_SMI = ("xpu-smi", "discovery", "-j")
 _NUMBERED = re.compile(r"Graphics \[0x[0-9a-f]+\]", re.IGNORECASE)
 _OF_PROCESSOR = "0000:00:02.0"
@@ -118,7 +118,7 @@ def _card(probe: Probe, device: Device, told: Mapping[str, str]) -> Card:
     listed = names_of(probe, device)
     total = _whole(told.get("memory_physical_size_byte")) or _memory(probe, device)
     return Card(
-        vendor=VENDOR,
+        vendor=INTEL,
         name=(*own, " or ".join(listed) or device.numbers)[0],
         one_of=listed,
         source="xpu-smi" if own else "/sys/class/drm",

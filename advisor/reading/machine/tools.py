@@ -1,9 +1,8 @@
-"""NVIDIA cards: what nvidia-smi prints, what is left to read where it does not answer, Jetsons.
+"""What tools tell of cards: nvidia-smi, the profiler of a Mac, the registry of Windows; Jetsons.
 
-Fields as in ``nvidia-smi --help-query-gpu``; a field that a driver lacks fails the whole question,
-so a short one follows. Values that a card lacks are ``[N/A]`` or ``[Not Supported]``.
-
-Of a Jetson it knows neither memory nor name: these are in the kernel and the device tree.
+Fields of nvidia-smi are as in ``--help-query-gpu``; a field that a driver lacks fails the whole
+question, so a short one follows. Values that a card lacks are ``[N/A]`` or ``[Not Supported]``. Of
+a Jetson it knows neither memory nor name: these are in the kernel and the device tree.
 """
 
 from __future__ import annotations
@@ -12,11 +11,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 
-from advisor.knowledge.catalogue import BY_PCI
-from advisor.reading.machine.probe import NOT_THERE, Answer, Card, Found, Probe, Ram
-from advisor.units import MIB
+from advisor.knowledge.catalogue import BY_PCI, MAKERS
+from advisor.reading.machine.drm import AMD, INTEL
+from advisor.reading.machine.probe import NOT_THERE, Answer, Card, Found, Probe, Ram, as_json
+from advisor.units import GIB, MIB
 
-VENDOR = BY_PCI[0x10DE]
+NVIDIA = BY_PCI[0x10DE]
 _PLACES = ("nvidia-smi", "/usr/lib/wsl/lib/nvidia-smi", "/usr/bin/nvidia-smi",
            r"C:\Windows\System32\nvidia-smi.exe",
            r"C:\Program Files\NVIDIA Corporation\NVSMI\nvidia-smi.exe")  # fmt: skip
@@ -77,7 +77,7 @@ def _card(
     total, free = _number(row.get("memory.total")), _number(row.get("memory.free"))
     ecc = {"enabled": True, "disabled": False}.get(row.get("ecc.mode.current", "").casefold())
     return Card(
-        vendor=VENDOR,
+        vendor=NVIDIA,
         name=row["name"],
         source="nvidia-smi",
         memory_bytes=round(total * MIB) if total else None,
@@ -137,7 +137,7 @@ def _without_tool(probe: Probe, answer: Answer) -> Found:
         if (found := re.search(r"^Model:\s*(.+)$", probe.text(path) or "", re.MULTILINE))
     ]
     source = "/proc/driver/nvidia"
-    cards = tuple(Card(vendor=VENDOR, name=name, source=source) for name in named)
+    cards = tuple(Card(vendor=NVIDIA, name=name, source=source) for name in named)
     if not named and answer.missing:
         return Found()
     return Found(cards, (f"NVIDIA cards: nvidia-smi {answer.problem or 'named no card'}.",))
@@ -166,7 +166,7 @@ def jetson_card(probe: Probe, board: str, ram: Ram | None) -> Card:
         f"power mode {mode[1]}" if mode else "",
     )
     return Card(
-        vendor=VENDOR,
+        vendor=NVIDIA,
         name=" ".join(_BESIDE.sub(" ", board).split()),
         source="the device tree",
         memory_bytes=ram.total_bytes if ram else None,
@@ -174,4 +174,125 @@ def jetson_card(probe: Probe, board: str, ram: Ram | None) -> Card:
         driver=", ".join(filter(None, said)),
         shares_memory=True,
         integrated=True,
+    )
+
+
+APPLE = BY_PCI[0x106B]
+_PROFILE = ("system_profiler", "SPDisplaysDataType", "SPHardwareDataType", "-json")
+_SIZE = re.compile(r"(\d+) (GB|MB)")
+_PAGE = re.compile(r"page size of (\d+) bytes")
+_IDLE = re.compile(r"^Pages (?:free|inactive|speculative):\s+(\d+)\.$", re.MULTILINE)
+
+
+def mac_cards(probe: Probe) -> Found:
+    """Read the GPU of an Apple chip, or the cards of a Mac with an Intel processor."""
+    chip = sysctl(probe, "machdep.cpu.brand_string")
+    shown = [*_displays(probe)]
+    if not chip.startswith(APPLE):
+        cards = tuple(card for row in shown if (card := _of_intel_mac(row)))
+        return Found(cards, () if cards else ("Cards: system_profiler named none.",))
+    cores = next((row["sppci_cores"] for row in shown if row.get("sppci_cores")), "")
+    ram = mac_ram(probe)
+    limit = sysctl(probe, "iogpu.wired_limit_mb")
+    card = Card(
+        vendor=APPLE,
+        name=chip,
+        told_too=(f"{chip} ({cores}-core GPU)",) if cores else (),
+        source="sysctl",
+        memory_bytes=ram.total_bytes if ram else None,
+        free_bytes=ram.free_bytes if ram else None,
+        driver=f"GPU memory set to {limit} MiB" if limit not in {"", "0"} else "",
+        compute=MAKERS[APPLE].backends[0],
+        shares_memory=True,
+        integrated=True,
+    )
+    unread = () if cores else ("GPU cores: system_profiler does not say them.",)
+    return Found((card,), unread)
+
+
+def _of_intel_mac(row: Mapping[str, str]) -> Card | None:
+    name = row.get("sppci_model", "")
+    found = _SIZE.match(row.get("spdisplays_vram", ""))
+    maker = next((maker for maker in MAKERS if maker in f"{row}"), "")
+    if not name or not maker:
+        return None
+    size = int(found[1]) * (GIB if found[2] == "GB" else MIB) if found else None
+    return Card(
+        vendor=maker,
+        name=name,
+        source="system_profiler",
+        memory_bytes=size,
+        integrated=row.get("sppci_bus") == "spdisplays_builtin",
+    )
+
+
+def mac_ram(probe: Probe) -> Ram | None:
+    """Read the memory of a Mac, and what of it is free or can be given up at once."""
+    total = sysctl(probe, "hw.memsize")
+    if not total.isdigit():
+        return None
+    printed = probe.run(("vm_stat",)).text
+    page = _PAGE.search(printed)
+    idle = sum(map(int, _IDLE.findall(printed)))
+    return Ram(total_bytes=int(total), free_bytes=idle * int(page[1]) if page else None)
+
+
+def mac_product(probe: Probe) -> str:
+    """Name the Mac: MacBook Pro (Mac16,5)."""
+    rows = _profile(probe, "SPHardwareDataType")
+    names = [(row.get("machine_name", ""), row.get("machine_model", "")) for row in rows]
+    name, model = names[0] if names else ("", sysctl(probe, "hw.model"))
+    return f"{name} ({model})" if name and model else name or model
+
+
+def sysctl(probe: Probe, name: str) -> str:
+    """Give a value of the system; empty where it has none of this name."""
+    return probe.run(("sysctl", "-n", name)).text.strip()
+
+
+def _displays(probe: Probe) -> Sequence[Mapping[str, str]]:
+    return _profile(probe, "SPDisplaysDataType")
+
+
+def _profile(probe: Probe, kind: str) -> Sequence[Mapping[str, str]]:
+    found = as_json(probe.run(_PROFILE).text)
+    rows = found.get(kind) if isinstance(found, dict) else None
+    rows = rows if isinstance(rows, list) else []
+    return [{str(k): str(v) for k, v in row.items()} for row in rows if isinstance(row, dict)]
+
+
+_CLASS = r"HKLM:\SYSTEM\ControlSet001\Control\Class\{4d36e968-e325-11ce-bfc1-08002be10318}\0*"
+_ASK = (
+    "powershell", "-NoProfile", "-Command",
+    (f"Get-ItemProperty '{_CLASS}' -ErrorAction SilentlyContinue | Select-Object DriverDesc,"
+    "DriverVersion,ProviderName,@{n='Bytes';e={$_.'HardwareInformation.qwMemorySize'}} | "
+    "ConvertTo-Json"),
+)  # fmt: skip
+_PROVIDERS = {"Advanced Micro": AMD, AMD: AMD, INTEL: INTEL}
+"""How a driver's provider begins -> the maker; nvidia-smi tells of the others."""
+
+
+def windows_cards(probe: Probe) -> Found:
+    """Read them; Win32_VideoController would cut memory at 4 GB."""
+    if probe.system != "win32":
+        return Found()
+    found = as_json(probe.run(_ASK).text)
+    rows = found if isinstance(found, list) else [found]
+    return Found(
+        tuple(card for row in rows if isinstance(row, dict) and (card := _driven_card(row)))
+    )
+
+
+def _driven_card(row: dict[object, object]) -> Card | None:
+    provider, name = str(row.get("ProviderName")), str(row.get("DriverDesc") or "")
+    maker = next((maker for word, maker in _PROVIDERS.items() if provider.startswith(word)), "")
+    size = row.get("Bytes")
+    if not maker or not name:
+        return None
+    return Card(
+        vendor=maker,
+        name=name,
+        source="the Windows registry",
+        memory_bytes=size if isinstance(size, int) else None,
+        driver=str(row.get("DriverVersion") or ""),
     )
