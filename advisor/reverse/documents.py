@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from advisor.advice.conclusions import user_records
 from advisor.advice.configuration import MemoryDoc, ScenarioDoc, SpeedDoc
 from advisor.advice.projection import memory_doc, read_as, scenario_doc, speed_doc
 from advisor.errors import visible
@@ -22,7 +21,7 @@ from advisor.files import __version__
 from advisor.knowledge.layers import UserEntry
 from advisor.knowledge.merit import figures_for
 from advisor.reverse.cards import form_of, power_w, price_usd, value_of
-from advisor.reverse.words import ranking_words
+from advisor.reverse.view import ranking_words, user_entries_of
 from advisor.runtimes.commands import command_for
 from advisor.scenario.figures import headroom_percent
 from advisor.units import plain
@@ -211,11 +210,6 @@ def reverse_doc(question: str, subject: str, found: Found, knowledge: Knowledge)
         knowledge_sha256=knowledge.sha256,
         advisor=__version__,
     )
-
-
-def user_entries_of(found: Found, knowledge: Knowledge) -> Sequence[UserEntry]:
-    """List what of the user's own knowledge the rows rest on."""
-    return user_records(knowledge, [row.answer.scenario for row in found.rows])
 
 
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r")

@@ -21,14 +21,15 @@ from advisor.reverse.view import (
     card_columns,
     cards_named,
     frameworks,
+    left_out_words,
     lines,
     marked,
     model_columns,
     narrowed,
+    ranking_words,
     whose,
     writes,
 )
-from advisor.reverse.words import left_out_words, ranking_words
 from advisor.scenario.resolve import DEFAULT_CONTEXT_TOKENS, default_context
 from advisor.units import json_line, plain
 

@@ -12,7 +12,7 @@ from advisor.knowledge.merit import merit_of, merits
 from advisor.reverse import Found, ModelFilter, Row, Settings, models_for
 from advisor.reverse.documents import reverse_doc
 from advisor.reverse.ranking import Ranking
-from advisor.reverse.words import ranking_words
+from advisor.reverse.view import ranking_words
 from advisor.scenario.settings import Request
 from tests.reverse.asking import knowledge
 
