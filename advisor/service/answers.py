@@ -14,8 +14,8 @@ from advisor.errors import Problems, RequestError, UserError, visible
 from advisor.knowledge.reach import NotAllowedError
 from advisor.report import figures as f
 from advisor.reverse.table import Table
+from advisor.service import EXPLAIN, FORMS, QUESTIONS
 from advisor.service.openapi import page_of
-from advisor.service.questions import EXPLAIN, FORMS, QUESTIONS
 from advisor.units import json_line
 
 if TYPE_CHECKING:

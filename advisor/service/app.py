@@ -19,10 +19,9 @@ from starlette.types import ASGIApp
 from advisor.errors import RequestError, UserError
 from advisor.files import code_sha256
 from advisor.memo import Kept
-from advisor.service import watch
+from advisor.service import FORMS, QUESTIONS, Question, from_query, watch
 from advisor.service.answers import Answer, Asked, read_object, refusal
 from advisor.service.openapi import document, page_to_ask
-from advisor.service.questions import FORMS, QUESTIONS, Question, from_query
 from advisor.service.watch import MEDIA, Log, Metrics, Watched, form_wanted, line
 from advisor.service.workers import Answering
 from advisor.suggest import did_you_mean

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.files import __version__, packaged
-from advisor.service.questions import FORMS, QUESTIONS, Question, schema_named
+from advisor.service import FORMS, QUESTIONS, Question, schema_named
 
 _REFUSALS = {
     "403": "It names a file, the card of the server's machine, or what else is not allowed.",

@@ -14,8 +14,8 @@ from mcp.shared.exceptions import MCPError
 from advisor.api import Session
 from advisor.errors import RequestError
 from advisor.files import __version__
+from advisor.service import EXPLAIN, QUESTIONS, Question, schema_named
 from advisor.service.answers import BRIEF, Answer, Asked, answer
-from advisor.service.questions import EXPLAIN, QUESTIONS, Question, schema_named
 from advisor.service.workers import Answering
 from advisor.suggest import did_you_mean
 

@@ -16,8 +16,8 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from advisor.errors import RequestError
+from advisor.service import FORMS
 from advisor.service.answers import MOST_LINE, failure, refusal
-from advisor.service.questions import FORMS
 
 if TYPE_CHECKING:
     from starlette.requests import Request

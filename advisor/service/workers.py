@@ -22,8 +22,8 @@ from msgspec import Struct
 
 from advisor.api import Session
 from advisor.errors import AdvisorError, EngineError, RequestError, UserError
+from advisor.service import QUESTIONS
 from advisor.service.answers import Answer, Asked, answer, failure, refusal
-from advisor.service.questions import QUESTIONS
 
 _MOST_WAITING = 512
 _LATER = "Ask again in a second."

@@ -13,10 +13,10 @@ import pytest
 
 from advisor.api import Session
 from advisor.scenario.settings import SETTINGS, WITH_UNITS
+from advisor.service import FORMS, QUESTIONS
 from advisor.service.answers import Asked, answer
 from advisor.service.app import Limits
 from advisor.service.openapi import body_schema, document
-from advisor.service.questions import FORMS, QUESTIONS
 from advisor.service.watch import form_wanted
 from tests.models.gguf_files import tiny
 from tests.models.hub_server import serving
