@@ -9,12 +9,12 @@ import pytest
 
 from advisor.advice import Advisor
 from advisor.advice.conclusions import Conclusions
+from advisor.cli.templates import preview_text
 from advisor.errors import RequestError
 from advisor.report.assembly import document
 from advisor.report.template_writer import picked
 from advisor.scenario.settings import Request
 from advisor.workbench.preview import WORDINGS, preview
-from advisor.workbench.preview_views import preview_text
 from tests.cli.running import run
 
 Capture = pytest.CaptureFixture[str]
