@@ -18,7 +18,7 @@ from functools import lru_cache
 import msgspec
 from msgspec import Struct
 
-from advisor.suggest import did_you_mean
+from advisor.errors import did_you_mean
 
 GIB = 2**30
 MIB = 2**20

@@ -39,11 +39,10 @@ from advisor.cli.options import LENGTHS, Length, cores
 from advisor.cli.progress import BatchProgress
 from advisor.cli.report_output import takes_own_files
 from advisor.cli.settings import Scheduler, Workers, refuse_both
-from advisor.errors import EngineError, RequestError, raise_problems
+from advisor.errors import EngineError, RequestError, did_you_mean, raise_problems
 from advisor.knowledge.layers import OwnFiles
 from advisor.report import prose
 from advisor.report.templates import template_problems
-from advisor.suggest import did_you_mean
 from advisor.units import counted
 
 _STOPPING = b"stopping after the shards in flight; once more ends at once\n"

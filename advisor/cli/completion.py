@@ -11,10 +11,9 @@ from typing import Annotated
 import typer
 
 from advisor.cli.own_settings import COMPLETING, folders, own_settings
-from advisor.errors import RequestError, UserError
+from advisor.errors import RequestError, UserError, did_you_mean
 from advisor.files import packaged
 from advisor.scenario.settings import SETTINGS
-from advisor.suggest import did_you_mean
 
 SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
 _TABLES = {

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from advisor.cli.options import KnowledgeFolder
-from advisor.errors import RequestError, UserError, raise_problems
+from advisor.errors import RequestError, UserError, did_you_mean, raise_problems
 from advisor.files import data_dir
 from advisor.knowledge import (
     WARNINGS,
@@ -28,7 +28,6 @@ from advisor.reading.near import did_you_mean_cards, near_cards
 from advisor.reading.public_import import ages, behind, import_list, without_record
 from advisor.reading.public_list import containing, places
 from advisor.report.figures import aligned
-from advisor.suggest import did_you_mean
 from advisor.units import counted
 from advisor.workbench.record_checks import CHECKS
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.cli.own_settings import COMPLETING
-from advisor.errors import RequestError, UserError, raise_problems
+from advisor.errors import RequestError, UserError, did_you_mean, raise_problems
 from advisor.knowledge.layers import named_twice
 from advisor.scenario.settings import (
     AROUND,
@@ -26,7 +26,6 @@ from advisor.scenario.settings import (
     Setting,
     quantities,
 )
-from advisor.suggest import did_you_mean
 from advisor.units import UnitError, parse_in, parse_quantity, parse_whole
 
 if TYPE_CHECKING:

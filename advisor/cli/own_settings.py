@@ -14,12 +14,11 @@ from typing import Any
 import typer
 from msgspec import Struct, json
 
-from advisor.errors import RequestError, Source, UserError, raise_problems
+from advisor.errors import RequestError, Source, UserError, did_you_mean, nearest, raise_problems
 from advisor.files import base_dir, read_kept, refuse_shared, seal, user_data_dir, write_whole
 from advisor.knowledge.layers import is_price_list, named_twice
 from advisor.knowledge.merit import USES
 from advisor.scenario.settings import request_from
-from advisor.suggest import did_you_mean, nearest
 from advisor.units import plain
 
 _WHAT = "trusted folders"

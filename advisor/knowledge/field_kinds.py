@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 from msgspec import Struct
 
-from advisor.errors import Source
-from advisor.suggest import did_you_mean
+from advisor.errors import Source, did_you_mean
 from advisor.units import (
     DIMENSIONS,
     Quantity,

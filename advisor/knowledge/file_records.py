@@ -9,6 +9,7 @@ from typing import Annotated, cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from advisor.errors import did_you_mean
 from advisor.knowledge.field_kinds import (
     Bounds,
     Count,
@@ -31,7 +32,6 @@ from advisor.knowledge.field_kinds import (
 from advisor.knowledge.programs import PLACEHOLDERS, SETTINGS, SWITCHES
 from advisor.knowledge.types import Gpu, ModelRecord
 from advisor.knowledge.validation import Entry
-from advisor.suggest import did_you_mean
 from advisor.yamlfile import Node
 
 PLACEHOLDER = re.compile(r"\{([a-z_]+)(?::(raw|json))?\}")

@@ -14,11 +14,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from advisor.errors import KnowledgeError, UserError, raise_problems
+from advisor.errors import KnowledgeError, UserError, did_you_mean, raise_problems
 from advisor.files import compiled, data_dir, read_whole
 from advisor.knowledge.layers import Stack, layers, stack
 from advisor.knowledge.yaml_fields import Collector, Fields
-from advisor.suggest import did_you_mean
 from advisor.units import base_factor
 
 FILE = "logs.yaml"

@@ -12,13 +12,12 @@ from typing import Annotated, Final, NamedTuple
 
 from msgspec import Struct, convert, field, json
 
-from advisor.errors import KnowledgeError, Source, UserError
+from advisor.errors import KnowledgeError, Source, UserError, did_you_mean
 from advisor.knowledge.catalogue import family_key, kin_key
 from advisor.knowledge.field_kinds import Count, Kind, Text, Texts, is_date, sizes
 from advisor.knowledge.merit import USES, Board, Figure, Merit, Merits, purposes
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.memo import by_identity
-from advisor.suggest import did_you_mean
 
 FILE: Final = "merit.csv"
 _NEEDED: Final = ("model", "board", "value", "low", "high", "thinks", "seen")

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from advisor.errors import RequestError
+from advisor.errors import RequestError, by_letters, most_alike, nearest
 from advisor.knowledge.catalogue import BACKEND_OF_WORD
 from advisor.knowledge.index import (
     Spelling,
@@ -22,7 +22,6 @@ from advisor.knowledge.index import (
 )
 from advisor.knowledge.types import Format, Framework, Knowledge, KvType, ModelRecord
 from advisor.memo import by_identity
-from advisor.suggest import by_letters, most_alike, nearest
 
 _MOST_LISTED = 8
 

@@ -12,12 +12,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.errors import KnowledgeError, Source, UserError
+from advisor.errors import KnowledgeError, Source, UserError, did_you_mean
 from advisor.knowledge.field_kinds import items_of
 from advisor.knowledge.layers import SHORTER
 from advisor.knowledge.stacked_files import FOLDERS, TABLES, Files, holds, is_table
 from advisor.knowledge.validation import Entry, entry_of, nodes_of
-from advisor.suggest import did_you_mean
 from advisor.yamlfile import Node
 
 _SHOWN = 3

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from advisor.errors import KnowledgeError, Source, UserError
+from advisor.errors import KnowledgeError, Source, UserError, did_you_mean
 from advisor.knowledge import catalogue, overlay
 from advisor.knowledge.file_records import (
     CardWords,
@@ -44,7 +44,6 @@ from advisor.knowledge.record_links import (
 from advisor.knowledge.stacked_files import Files, files_of_user, gone_problems, unread_problems
 from advisor.knowledge.types import Format, Framework, GgmlType, Gpu, Knowledge, KvType, ModelRecord
 from advisor.knowledge.validation import Entry, record_of, report_duplicates
-from advisor.suggest import did_you_mean
 from advisor.yamlfile import read_yaml
 
 _R = TypeVar("_R", bound=Struct)

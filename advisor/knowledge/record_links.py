@@ -9,14 +9,13 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.errors import KnowledgeError, UserError
+from advisor.errors import KnowledgeError, UserError, did_you_mean
 from advisor.knowledge.field_kinds import Flaw, FlawedError, items_of, unknown_keys
 from advisor.knowledge.file_records import PLACEHOLDER, Piece, Policy, ProgramRecord
 from advisor.knowledge.index import card_keys, model_keys, named, plain_key
 from advisor.knowledge.programs import Capability, CommandPart, CommandPiece, Program
 from advisor.knowledge.types import FAMILIES, Format, FormatLimit, Framework, Gpu, ModelRecord
 from advisor.knowledge.validation import Entry, record_of
-from advisor.suggest import did_you_mean
 from advisor.units import shell_word
 from advisor.yamlfile import Node
 

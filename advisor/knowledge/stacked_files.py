@@ -8,10 +8,9 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from advisor.errors import KnowledgeError, Source, UserError, raise_problems
+from advisor.errors import KnowledgeError, Source, UserError, nearest, raise_problems
 from advisor.files import data_dir, digest, read_tree, read_whole, real
 from advisor.knowledge.layers import Layer, Stack, is_price_list, layers, stack
-from advisor.suggest import nearest
 
 FOLDERS = {"gpus": "gpu", "models": "model"}
 """Folder -> kind of its records."""

@@ -10,7 +10,7 @@ from msgspec import NODEFAULT, Struct
 from msgspec.structs import FieldInfo, fields
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from advisor.errors import KnowledgeError, Source, UserError
+from advisor.errors import KnowledgeError, Source, UserError, did_you_mean
 from advisor.knowledge.field_kinds import (
     Flaw,
     FlawedError,
@@ -20,7 +20,6 @@ from advisor.knowledge.field_kinds import (
     items_of,
     nodes,
 )
-from advisor.suggest import did_you_mean
 from advisor.units import plain, typed
 from advisor.yamlfile import Node, read_yaml
 

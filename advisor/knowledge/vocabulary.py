@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from msgspec import Struct
 
-from advisor.errors import KnowledgeError, Source, raise_problems
+from advisor.errors import KnowledgeError, Source, did_you_mean, nearest, raise_problems
 from advisor.files import compiled, data_dir, read_whole, real
 from advisor.knowledge.layers import Stack, layers, stack
-from advisor.suggest import did_you_mean, nearest
 from advisor.units import UnitError, dimension_of, format_quantity, gib
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from difflib import SequenceMatcher
 
 from msgspec import Struct, field
 
-from advisor.errors import Edit, Problems, Source, UserError
-from advisor.suggest import did_you_mean, nearest
+from advisor.errors import Edit, Problems, Source, UserError, did_you_mean, nearest
 from advisor.yamlfile import Node, read_yaml
 
 _SURE = 0.85

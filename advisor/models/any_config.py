@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from msgspec.structs import replace
 
-from advisor.errors import NotDescribedError, Source, SourceFileError
+from advisor.errors import NotDescribedError, Source, SourceFileError, did_you_mean
 from advisor.models.architecture import (
     Arch,
     Family,
@@ -56,7 +56,6 @@ from advisor.models.recurrent import (
     short_conv_terms,
 )
 from advisor.models.shape import UNKNOWN, Mla, Moe, Recurrent, Shape
-from advisor.suggest import did_you_mean
 
 Role = Literal["decoder", "encoder", "encoder-decoder"]
 SPREAD: Final = 0.35

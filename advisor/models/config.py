@@ -8,6 +8,7 @@ from operator import add
 
 from msgspec.structs import replace
 
+from advisor.errors import did_you_mean
 from advisor.models.architecture import Arch, Family, Terms
 from advisor.models.architectures import FAMILIES, WRAPPERS, family_of
 from advisor.models.class_defaults import (
@@ -22,7 +23,6 @@ from advisor.models.config_keys import MAX_LAYERS, Keys
 from advisor.models.shape import Counts, Shape
 from advisor.models.stated_format import EXPERTS
 from advisor.models.vision_towers import Wrapper, count_vision
-from advisor.suggest import did_you_mean
 
 MOST_PARAMETERS = 10**14
 

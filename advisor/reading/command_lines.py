@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from advisor.errors import RequestError
+from advisor.errors import RequestError, nearest
 from advisor.knowledge.programs import (
     BY_MODELFILE,
     FORK_FLAGS,
@@ -20,7 +20,6 @@ from advisor.knowledge.programs import (
     unsaid,
 )
 from advisor.reading.shell import Invocation, as_lines, invocations, mounts, said_before
-from advisor.suggest import nearest
 
 _ABBREVIATES = ("vllm serve", "sglang serve", "TabbyAPI", "mlx_lm.generate", "mlx_lm.server")
 """Programs whose parser takes the beginning of a flag where only one begins so."""

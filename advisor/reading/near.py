@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
-from advisor.errors import RequestError
+from advisor.errors import RequestError, nearest
 from advisor.knowledge.catalogue import MAKERS, sizes_of
 from advisor.knowledge.index import gpu_core, gpu_words, index_of, is_size_word, makers_named
 from advisor.knowledge.merit_scale import card_names
@@ -14,7 +14,6 @@ from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import by_identity
 from advisor.reading.known import IDEOGRAPH, listed
 from advisor.reading.ram import is_cpu
-from advisor.suggest import nearest
 from advisor.units import GIB
 
 _MOST = 3

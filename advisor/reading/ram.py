@@ -12,9 +12,8 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from advisor.errors import RequestError
+from advisor.errors import RequestError, did_you_mean
 from advisor.files import data_dir
-from advisor.suggest import did_you_mean
 from advisor.units import GIB, counted, parse_size_as_sold, shortened
 
 FILE: Final = "ram_types.tsv"

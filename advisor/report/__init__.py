@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, json
 
-from advisor.errors import RequestError
+from advisor.errors import RequestError, did_you_mean
 from advisor.knowledge.layers import Stack
 from advisor.report.charts import Bar, cells, memory_bar
 from advisor.report.figures import say, spoken, wrapped
 from advisor.report.prose import Length, Report, report
 from advisor.report.remedy_view import Remedy
-from advisor.suggest import did_you_mean
 from advisor.units import json_line, typed
 
 if TYPE_CHECKING:

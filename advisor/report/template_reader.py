@@ -16,13 +16,12 @@ from jinja2 import nodes
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.errors import Source, TemplateError
+from advisor.errors import Source, TemplateError, did_you_mean
 from advisor.knowledge.vocabulary import Folder
 from advisor.report.grammar import Vary, Violation, dotted, placeholders, violations
 from advisor.report.template_writer import Const, Expr, For, If, Name, Op, Output, Stmt, Tree
 from advisor.report.views import vocabulary
 from advisor.report.word_file import UNREAD, read_source
-from advisor.suggest import did_you_mean
 
 _MAX_TAGS, _MAX_TOKENS, _MAX_BRACKETS, _MAX_BLOCKS = 1500, 80, 8, 16
 _MAX_DIGITS, _MAX_BRANCHES = 20, 200

@@ -16,8 +16,7 @@ from typing import Any, Union
 
 from msgspec import Struct
 
-from advisor.errors import Source, TemplateError
-from advisor.suggest import did_you_mean
+from advisor.errors import Source, TemplateError, did_you_mean
 
 
 class Name(Struct, frozen=True, array_like=True, gc=False, tag="name"):

@@ -11,8 +11,7 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from advisor.errors import Source, TemplateError
-from advisor.suggest import did_you_mean
+from advisor.errors import Source, TemplateError, did_you_mean
 from advisor.units import typed
 
 MAX_BYTES = 64 * 1024

@@ -9,7 +9,7 @@ from typing import Literal, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.errors import RequestError, UserError
+from advisor.errors import RequestError, UserError, did_you_mean
 from advisor.estimator.limits import find_limits
 from advisor.knowledge import names
 from advisor.knowledge.merit import USES, Merit, Use
@@ -20,7 +20,6 @@ from advisor.scenario.figures import Limits, Margin, Memory, Speed, margin_of
 from advisor.scenario.host import ram_pace
 from advisor.scenario.resolve import default_context
 from advisor.scenario.settings import Request, number_problems
-from advisor.suggest import did_you_mean
 
 Prefer = Literal["quality", "speed", "balanced"]
 PREFERENCES: Sequence[Prefer] = ("quality", "speed", "balanced")

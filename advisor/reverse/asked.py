@@ -11,14 +11,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from advisor.errors import RequestError, UserError, raise_problems
+from advisor.errors import RequestError, UserError, did_you_mean, raise_problems
 from advisor.knowledge.field_kinds import is_date
 from advisor.knowledge.merit import USES
 from advisor.reverse.answers import NO_LIMIT, Reader, Settings
 from advisor.reverse.cards import CardFilter
 from advisor.reverse.models import MODALITIES, ModelFilter
 from advisor.scenario.settings import Setting, out_of_bounds, request_from, typed_value
-from advisor.suggest import did_you_mean
 from advisor.units import UnitError, parse_quantity
 
 _MOST = 1e12

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from advisor.errors import KnowledgeError
+from advisor.errors import KnowledgeError, did_you_mean
 from advisor.runtimes.base import CacheShape, Cells, Range, Runtime, Weights
 from advisor.runtimes.llamacpp import LlamaCpp
 from advisor.runtimes.server import TensorRt, Tgi
 from advisor.runtimes.sglang import Sglang
 from advisor.runtimes.vllm import Vllm
-from advisor.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Framework, KvType

@@ -9,7 +9,7 @@ from typing import TypeVar, TypeVarTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.errors import Problems, RequestError, UserError, raise_problems
+from advisor.errors import Problems, RequestError, UserError, did_you_mean, raise_problems
 from advisor.knowledge import names
 from advisor.knowledge.catalogue import (
     BACKENDS,
@@ -47,7 +47,6 @@ from advisor.scenario.host import (
 )
 from advisor.scenario.images import images_said, least_context, prompt_tokens, read_size
 from advisor.scenario.settings import STATED, Request, number_problems
-from advisor.suggest import did_you_mean
 from advisor.units import GIB
 
 DEFAULT_CONTEXT_TOKENS = 4096

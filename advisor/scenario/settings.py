@@ -12,9 +12,8 @@ from typing import Annotated, Literal, get_args, get_origin
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.errors import RequestError, Source, UserError, raise_problems
+from advisor.errors import RequestError, Source, UserError, did_you_mean, raise_problems
 from advisor.knowledge.types import Split
-from advisor.suggest import did_you_mean
 from advisor.units import UnitError, parse_in, parse_whole
 
 Prefer = Literal["balanced", "quality", "speed", "cost"]

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from advisor.errors import RequestError, UserError
+from advisor.errors import RequestError, UserError, did_you_mean
 from advisor.files import code_sha256
 from advisor.memo import Kept
 from advisor.service import FORMS, QUESTIONS, Question, from_query, watch
@@ -24,7 +24,6 @@ from advisor.service.answers import Answer, Asked, read_object, refusal
 from advisor.service.openapi import document, page_to_ask
 from advisor.service.watch import MEDIA, Log, Metrics, Watched, form_wanted, line
 from advisor.service.workers import Answering
-from advisor.suggest import did_you_mean
 
 _LENGTHS = ("short", "standard", "full")
 NDJSON = "application/x-ndjson"

@@ -12,12 +12,11 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from advisor.api import Session
-from advisor.errors import RequestError
+from advisor.errors import RequestError, did_you_mean
 from advisor.files import __version__
 from advisor.service import EXPLAIN, QUESTIONS, Question, schema_named
 from advisor.service.answers import BRIEF, Answer, Asked, answer
 from advisor.service.workers import Answering
-from advisor.suggest import did_you_mean
 
 _TOOLS = {
     **{one.name.replace("-", "_"): one for one in (*QUESTIONS.values(), EXPLAIN)},

@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from advisor.advice.conclusions import switched_off_rule, user_rule
-from advisor.errors import RequestError
+from advisor.errors import RequestError, did_you_mean
 from advisor.knowledge.vocabulary import FactType, FactValue, Vocabulary, show
 from advisor.report.figures import aligned
 from advisor.rules import Test, all_tests
 from advisor.rules.language.model import Rule, RuleSet
-from advisor.suggest import did_you_mean
 
 _OPTION_GROUPS = ("option", "options")
 

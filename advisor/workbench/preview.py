@@ -13,7 +13,7 @@ from advisor.advice.conclusions import Conclusions, RankedOption
 from advisor.advice.facts import option_facts
 from advisor.advice.projection import numbers_of
 from advisor.advice.ranking import confidence_of, scorer
-from advisor.errors import RequestError
+from advisor.errors import RequestError, did_you_mean
 from advisor.knowledge.layers import Stack, holding
 from advisor.knowledge.vocabulary import ACTION_FACT, FactValue
 from advisor.remedies.option import Base, Option
@@ -23,7 +23,6 @@ from advisor.report.prose import Length, report
 from advisor.report.template_writer import SEED, If, Output, Stmt, value_of
 from advisor.report.templates import Templates, templates_for
 from advisor.rules.language.model import Rule, text_name, text_of
-from advisor.suggest import did_you_mean
 from advisor.workbench.explanation import nearest_miss, why_not_lines
 
 WORDINGS: Sequence[str] = tuple(digit * 64 for digit in "0123456789abcdef")

@@ -11,9 +11,8 @@ from typing import BinaryIO, Literal, NoReturn
 
 from msgspec import Struct
 
-from advisor.errors import RequestError, Source, UserError, raise_problems
+from advisor.errors import RequestError, Source, UserError, did_you_mean, raise_problems
 from advisor.scenario.settings import KEYS, SETTINGS
-from advisor.suggest import did_you_mean
 
 MOST_BYTES = 65_536
 """Longest line that is read; a request needs a few hundred bytes."""

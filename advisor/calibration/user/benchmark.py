@@ -10,10 +10,9 @@ from typing import Literal, get_args
 
 from msgspec import Struct, field
 
-from advisor.errors import RequestError, Source, UserError
+from advisor.errors import RequestError, Source, UserError, did_you_mean
 from advisor.estimator.measured_speed import Measurement, Metric
 from advisor.knowledge.catalogue import BACKEND_OF_WORD
-from advisor.suggest import did_you_mean
 
 _LONGEST_TEXT = 300
 _MOST_TOKENS = 2**27

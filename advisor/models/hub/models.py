@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from advisor.errors import RequestError
+from advisor.errors import RequestError, did_you_mean
 from advisor.models.hub.client import Client, endpoint
 from advisor.models.hub.names import DEFAULT_REVISION, HubName, parse
 from advisor.models.hub.store import (
@@ -23,7 +23,6 @@ from advisor.models.hub.store import (
 )
 from advisor.models.safetensors import shards_of
 from advisor.models.stored_tensors import MAX_FILES
-from advisor.suggest import did_you_mean
 
 _GGUF: Final = ".gguf"
 _SAFETENSORS: Final = ".safetensors"

@@ -15,14 +15,13 @@ from itertools import groupby, islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.errors import RequestError, UserError
+from advisor.errors import RequestError, UserError, did_you_mean
 from advisor.knowledge.catalogue import Cards, put_together, sizes_of
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.reading import find_cards
 from advisor.reading.known import listed
 from advisor.reading.machine.probe import Card, Machine
 from advisor.reading.ram import RamKind, find_cpu, ram_types, read_ram
-from advisor.suggest import did_you_mean
 from advisor.units import GIB, counted
 
 _ABOVE = 1.1

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from advisor.errors import RequestError
+from advisor.errors import RequestError, did_you_mean
 from advisor.files import with_extra
 from advisor.rules.engine.base import Engine, ReferenceEngine
 from advisor.rules.engine.compiler import compile_rules
 from advisor.rules.engine.durable import DurableEngine, available
 from advisor.rules.engine.network import MOST_RULES
 from advisor.rules.language.model import RuleSet
-from advisor.suggest import did_you_mean
 
 __all__ = ["engine_here", "make_engine"]
 

@@ -9,9 +9,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from advisor.errors import Edit, Problems, RequestError, Source, UserError
+from advisor.errors import Edit, Problems, RequestError, Source, UserError, did_you_mean
 from advisor.files import __version__, packaged
-from advisor.suggest import did_you_mean
 
 Severity = Literal["error", "warning"]
 

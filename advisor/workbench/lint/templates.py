@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from advisor.errors import RequestError, Source, TemplateError, UserError
+from advisor.errors import RequestError, Source, TemplateError, UserError, did_you_mean
 from advisor.files import data_dir, read_tree
 from advisor.knowledge.layers import Stack, stack
 from advisor.remedies import rule_vocabulary
@@ -19,7 +19,6 @@ from advisor.report.word_file import FILE, read_source, read_words
 from advisor.rules.language import load_rules
 from advisor.rules.language.model import SUFFIX, Rule, text_of
 from advisor.scenario.settings import STATED
-from advisor.suggest import did_you_mean
 from advisor.workbench.lint.problem import Problem, in_order, problem, problems_of
 from advisor.workbench.lint.trials import render_problems
 
