@@ -16,7 +16,7 @@ import time
 
 from advisor.errors import UserError
 from advisor.knowledge import load_knowledge
-from advisor.reading.model_names import read_model
+from advisor.reading import read_model
 from tests.reading.random_names import texts
 
 

@@ -14,7 +14,7 @@ from collections import Counter
 from advisor.errors import UserError
 from advisor.files import data_dir
 from advisor.knowledge import load_knowledge
-from advisor.reading.model_names import read_model
+from advisor.reading import read_model
 from advisor.reading.public_list import FILE, exact
 from tests.reading.test_public_names import is_right, read, spellings
 

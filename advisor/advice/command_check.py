@@ -18,9 +18,8 @@ from advisor.advice.conclusions import Conclusions
 from advisor.errors import RequestError, UserError
 from advisor.knowledge.catalogue import Cards
 from advisor.knowledge.types import Knowledge
-from advisor.reading import find_cards
+from advisor.reading import find_cards, is_read
 from advisor.reading.command_lines import Item, Pasted
-from advisor.reading.model_names import is_read
 from advisor.reading.pasted_request import Asked, asked_by, read_pasted
 from advisor.remedies.option import Option
 from advisor.runtimes.commands import command_for

@@ -13,11 +13,10 @@ from advisor.knowledge.merit_scale import card_names
 from advisor.knowledge.names import find_format_candidates, find_framework
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.models.stored_tensors import Model
-from advisor.reading import find_cards
+from advisor.reading import find_cards, read_model
 from advisor.reading.format_patterns import library_format
 from advisor.reading.known import ModelRead
 from advisor.reading.logs import Log
-from advisor.reading.model_names import read_model
 from advisor.reading.pasted_request import Asked, asked_by, read_pasted
 from advisor.units import GIB
 

@@ -14,9 +14,9 @@ from advisor.errors import RequestError, UserError
 from advisor.knowledge.programs import IN_PYTHON, ProgramFlag, flags_of, unsaid
 from advisor.knowledge.types import Framework, Knowledge, ModelRecord
 from advisor.models.stored_tensors import Model
+from advisor.reading import is_read, read_model
 from advisor.reading.command_lines import Item, Pasted, pasted_of, read_command, visible_cards
 from advisor.reading.meanings import TRAINED, Meant, layers_in_ram, layers_of_share, meant_by
-from advisor.reading.model_names import is_read, read_model
 from advisor.reading.name_parts import packs
 from advisor.reading.public_list import PublicModel, find_public
 from advisor.reading.shell import invocations

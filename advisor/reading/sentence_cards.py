@@ -12,8 +12,7 @@ from advisor.errors import RequestError, UserError
 from advisor.knowledge.catalogue import PROCESSOR, Cards, are_machines, sizes_of
 from advisor.knowledge.merit_scale import card_names
 from advisor.knowledge.types import Knowledge
-from advisor.reading import find_cards
-from advisor.reading.model_names import is_read, read_model
+from advisor.reading import find_cards, is_read, read_model
 from advisor.reading.name_parts import SIZE
 from advisor.reading.near import ONLY_MEMORY
 from advisor.reading.sentence_numbers import COUNTS, HOLE, counted

@@ -15,9 +15,8 @@ from advisor.knowledge.catalogue import BACKEND_OF_WORD
 from advisor.knowledge.merit_scale import card_names
 from advisor.knowledge.types import Knowledge
 from advisor.memo import by_identity
-from advisor.reading import find_cards
+from advisor.reading import find_cards, is_read, read_model
 from advisor.reading.known import read_format
-from advisor.reading.model_names import is_read, read_model
 from advisor.reading.name_match import names_family
 from advisor.reading.name_parts import SIZE
 from advisor.reading.name_parts import words as name_words

@@ -10,8 +10,8 @@ from advisor.knowledge.reach import allowed, check_path
 from advisor.knowledge.types import Knowledge
 from advisor.models import model_from_path, model_from_record
 from advisor.models.stored_tensors import Model
+from advisor.reading import read_model
 from advisor.reading.known import ModelRead
-from advisor.reading.model_names import read_model
 from advisor.scenario import Scenario, support
 
 _MODEL_FILES = (".json", ".gguf", ".safetensors")

@@ -13,9 +13,9 @@ from advisor.errors import RequestError, UserError
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.programs import flags_of, starts
 from advisor.knowledge.types import Knowledge
+from advisor.reading import is_read, read_model
 from advisor.reading.command_lines import read_command
 from advisor.reading.meanings import layers_in_ram, layers_of_share, not_sized, whole
-from advisor.reading.model_names import is_read, read_model
 from advisor.reading.pasted_request import Asked, asked_by, read_pasted
 from advisor.scenario.settings import KEYS
 

@@ -13,10 +13,10 @@ from advisor.errors import RequestError, UserError
 from advisor.files import data_dir
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.index import model_core, model_key
+from advisor.reading import read_model
 from advisor.reading.format_patterns import FILE as TAGS
 from advisor.reading.format_patterns import tag_of
 from advisor.reading.known import ModelRead, read_format
-from advisor.reading.model_names import read_model
 from advisor.reading.name_parts import SIZE, words
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request

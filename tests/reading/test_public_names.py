@@ -11,7 +11,7 @@ from advisor.errors import UserError
 from advisor.knowledge import load_knowledge
 from advisor.models.class_defaults import keeps_nothing
 from advisor.models.stored_tensors import Model
-from advisor.reading.model_names import read_model
+from advisor.reading import read_model
 from advisor.reading.public_list import PublicModel, bare_key, every_named, exact
 from advisor.reading.public_made import SAME_WITHIN
 from advisor.reading.published import is_draft, is_packed, sizes_said, unpacked_name

@@ -9,8 +9,7 @@ import pytest
 
 from advisor.errors import RequestError, UserError
 from advisor.knowledge.merit_scale import card_names
-from advisor.reading import find_cards
-from advisor.reading.model_names import read_model
+from advisor.reading import find_cards, read_model
 from advisor.reading.sentence_cards import Read
 from advisor.reading.sentences import read_sentence
 from advisor.scenario.settings import KEYS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import advisor
-from advisor.reading.model_names import read_model
+from advisor.reading import read_model
 from advisor.remedies import model
 from advisor.scenario.settings import Request
 from tests.remedies import asking
