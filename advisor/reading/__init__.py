@@ -286,14 +286,14 @@ def local_model(text: str, knowledge: Knowledge, *, hub: bool, offline: bool) ->
         if _names_a_hub_file(text) and not is_read(knowledge, text):
             raise RequestError(f"'{text[:200]}' is not on this machine", hint=_HINT)
         return text
-    from advisor.models.hub.names import has_hub_form  # noqa: PLC0415  only when asked
+    from advisor.models.hub_names import has_hub_form  # noqa: PLC0415  only when asked
 
     known = not has_hub_form(text) or _exists(text)
     return text if known else _known_or_fetched(text, knowledge, offline=offline)
 
 
 def _known_or_fetched(text: str, knowledge: Knowledge, *, offline: bool) -> str:
-    from advisor.models.hub.models import fetch, repository_of  # noqa: PLC0415
+    from advisor.models.hub import fetch, repository_of  # noqa: PLC0415
 
     repository, hint = repository_of(text), ""
     if repository is not None and "/" in repository:

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from advisor.errors import RequestError
 from advisor.files import data_dir
 from advisor.knowledge.index import model_words
-from advisor.models.hub.names import has_hub_form, is_address, parse
+from advisor.models.hub_names import has_hub_form, is_address, parse
 
 _LIBRARY: Final = re.compile(r"(?:https?://)?(?:www\.)?ollama\.com(?:/library)?/", re.IGNORECASE)
 _HUB_HOST: Final = re.compile(r"(?:www\.)?(?:hf\.co|huggingface\.co)/", re.IGNORECASE)

@@ -15,8 +15,7 @@ import pytest
 from advisor.errors import AdvisorError, RequestError, UserError
 from advisor.files import user_cache_dir
 from advisor.models import model_from_path
-from advisor.models.hub import client, store
-from advisor.models.hub.models import fetch
+from advisor.models.hub import client, fetch, store
 from tests.cli.running import advise
 from tests.models import gguf_files
 from tests.models.hub_server import COMMIT, FakeHub, Handler, Held, serving
@@ -357,7 +356,7 @@ def test_two_hubs_do_not_share_a_cache(
 
 def test_processes_may_read_the_same_model_at_once(hub: FakeHub, folder: Path) -> None:
     publish_shards(hub, folder)
-    code = f"from advisor.models.hub.models import fetch; print(fetch({TINY!r}, offline=False))"
+    code = f"from advisor.models.hub import fetch; print(fetch({TINY!r}, offline=False))"
     runs = [
         subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
         for _ in range(3)

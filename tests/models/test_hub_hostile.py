@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import UserError
-from advisor.models.hub import client
-from advisor.models.hub.models import fetch
+from advisor.models.hub import client, fetch
 from tests.models.hub_server import FakeHub, Handler
 from tests.models.test_hub import TINY, folder, hub, publish_safetensors
 

@@ -19,7 +19,7 @@ from msgspec import Struct
 from advisor.errors import RequestError
 from advisor.files import __version__, with_extra
 from advisor.models.hub.bounds import OFFLINE_HINT, Bounds, bind
-from advisor.models.hub.names import Refused, refusal
+from advisor.models.hub_names import Refused, refusal
 
 if TYPE_CHECKING:
     import httpx

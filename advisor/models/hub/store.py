@@ -20,12 +20,12 @@ from advisor.models.gguf import header as gguf_header
 from advisor.models.gguf.cursor import Budget
 from advisor.models.hub.bounds import Kept, key, write_sealed
 from advisor.models.hub.client import Client
-from advisor.models.hub.names import is_plain_path
+from advisor.models.hub_names import is_plain_path
 from advisor.models.safetensors import MAX_HEADER_BYTES, read_header
 from advisor.models.stored_tensors import MAX_TENSORS
 
 if TYPE_CHECKING:
-    from advisor.models.hub.names import HubName
+    from advisor.models.hub_names import HubName
 
 
 MAX_LISTING_BYTES: Final = 20_000_000
