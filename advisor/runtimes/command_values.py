@@ -11,17 +11,15 @@ from advisor.knowledge.catalogue import ALONE
 from advisor.knowledge.programs import Program
 from advisor.knowledge.types import Format, Split
 from advisor.models.stored_tensors import Model
-from advisor.runtimes.file_names import (
-    file_word,
-    folder_name,
-    gguf,
-    ollama_from,
-    own_gguf,
-    projector,
-)
 from advisor.runtimes.llamacpp import LOGICAL_BATCH
-from advisor.scenario import Scenario, claimed_share, is_usual_split, sequences_of_a_rank, split_of
-from advisor.scenario.capability import DTYPES, as_held, dtypes, makes, repository_of, seen_gguf
+from advisor.scenario import (
+    Scenario,
+    capability,
+    claimed_share,
+    is_usual_split,
+    sequences_of_a_rank,
+    split_of,
+)
 from advisor.scenario.figures import Memory
 from advisor.scenario.images import image_limit, read_size
 from advisor.scenario.resolve import DEFAULT_UBATCH, default_backend
@@ -64,30 +62,30 @@ class Started(Struct, frozen=True):
     def _taken(self, word: str | None) -> str | None:
         """The word, or the other 16-bit type where the runtime refuses to compute in this one."""
         scenario = self.scenario
-        taken = dtypes(scenario.framework, scenario.gpu, scenario.model.shape)
-        return next(iter(taken), word) if word in DTYPES and word not in taken else word
+        taken = capability.dtypes(scenario.framework, scenario.gpu, scenario.model.shape)
+        return next(iter(taken), word) if word in capability.DTYPES and word not in taken else word
 
     @property
     def as_held(self) -> bool:
         """Whether the model's own files are in this very format."""
-        return as_held(self.scenario.model, self.scenario.precision)
+        return capability.as_held(self.scenario.model, self.scenario.precision)
 
     @property
     def repository(self) -> str | None:
         """The repository that holds the weights in this very format, where one is known."""
-        return repository_of(self.scenario.model, self.scenario.precision)
+        return capability.repository_of(self.scenario.model, self.scenario.precision)
 
     @property
     def gguf_seen(self) -> str | None:
         """The GGUF file that can be downloaded, with the layer that drafts where that is to."""
         scenario = self.scenario
-        return seen_gguf(scenario.model, scenario.precision, head=scenario.mtp > 0)
+        return capability.seen_gguf(scenario.model, scenario.precision, head=scenario.mtp > 0)
 
     @property
     def makes_format(self) -> bool:
         """Whether the program makes the format from the model's 16-bit checkpoint."""
         scenario = self.scenario
-        made = makes(scenario.framework, scenario.precision, scenario.model)
+        made = capability.makes(scenario.framework, scenario.precision, scenario.model)
         return made and not self.repository
 
     @property
@@ -174,15 +172,15 @@ def _model(started: Started) -> str:
     if model.hf_id and started.makes_format:
         return model.hf_id
     if started.as_held and model.origin == "config":
-        return f"./{file_word(model.name)}"
-    return f"./{folder_name(model, precision)}"
+        return f"./{capability.file_word(model.name)}"
+    return f"./{capability.folder_name(model, precision)}"
 
 
 def _draft(started: Started) -> str | None:
     draft = started.scenario.draft_model
     if draft is None:
         return None
-    return draft.hf_id or f"./{file_word(draft.name)}"
+    return draft.hf_id or f"./{capability.file_word(draft.name)}"
 
 
 def _of_draft(started: Started, named: Callable[[Model, Format], str | None]) -> str | None:
@@ -273,18 +271,18 @@ def _pages(tokens: int) -> str:
 
 VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "model": _model,
-    "folder": lambda s: folder_name(s.scenario.model, s.scenario.precision),
-    "gguf": lambda s: gguf(s.scenario.model, s.scenario.precision),
+    "folder": lambda s: capability.folder_name(s.scenario.model, s.scenario.precision),
+    "gguf": lambda s: capability.gguf(s.scenario.model, s.scenario.precision),
     "gguf_seen": lambda s: s.gguf_seen,
-    "gguf_own": lambda s: None if s.gguf_seen else gguf(s.scenario.model, s.scenario.precision),
-    "gguf_at": lambda s: (s.gguf_seen or "").replace(":", "@") or None,
-    "model_key": lambda s: file_word(s.scenario.model.name).casefold(),
-    "draft_key": lambda s: (
-        file_word(s.scenario.draft_model.name).casefold() if s.scenario.draft_model else None
+    "gguf_own": lambda s: (
+        None if s.gguf_seen else capability.gguf(s.scenario.model, s.scenario.precision)
     ),
-    "ollama_from": lambda s: ollama_from(s.scenario.model, s.scenario.precision),
-    "slug": lambda s: folder_name(s.scenario.model, s.scenario.precision).casefold(),
-    "projector": lambda s: None if s.gguf_seen else projector(s.scenario.model),
+    "gguf_at": lambda s: (s.gguf_seen or "").replace(":", "@") or None,
+    "model_key": lambda s: capability.file_word(s.scenario.model.name).casefold(),
+    "draft_key": lambda s: _of_draft(s, lambda m, _: capability.file_word(m.name).casefold()),
+    "ollama_from": lambda s: capability.ollama_from(s.scenario.model, s.scenario.precision),
+    "slug": lambda s: capability.folder_name(s.scenario.model, s.scenario.precision).casefold(),
+    "projector": lambda s: None if s.gguf_seen else capability.projector(s.scenario.model),
     "context": lambda s: str(s.scenario.context_tokens),
     "context_all": lambda s: str(s.scenario.context_tokens * s.scenario.batch),
     "context_less_one": lambda s: str(s.scenario.context_tokens - 1),
@@ -317,9 +315,9 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "hip_devices": lambda s: _visible(s, "ROCm"),
     "devices_named": lambda s: _devices(s.scenario),
     "draft_model": _draft,
-    "draft_gguf_seen": lambda s: _of_draft(s, seen_gguf),
-    "draft_gguf": lambda s: _of_draft(s, own_gguf),
-    "draft_folder": lambda s: _of_draft(s, folder_name),
+    "draft_gguf_seen": lambda s: _of_draft(s, capability.seen_gguf),
+    "draft_gguf": lambda s: _of_draft(s, capability.own_gguf),
+    "draft_folder": lambda s: _of_draft(s, capability.folder_name),
     "mtp": lambda s: _count(s.scenario.mtp, unless=0),
     "mtp_checked": lambda s: str(s.scenario.mtp + 1),
     "memory_fraction": _fraction,

@@ -20,8 +20,8 @@ from advisor.runtimes.command_values import (
     needed_settings,
     shares_of,
 )
-from advisor.runtimes.file_names import folder_name, gguf
 from advisor.scenario import Key, Scenario, size_key
+from advisor.scenario.capability import folder_name, gguf
 from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import default_backend
 from advisor.units import shell_word
