@@ -240,13 +240,13 @@ class Session:
         Raises:
             UserError: A name or a number is wrong.
         """
-        from advisor import reverse  # noqa: PLC0415  start-up
         from advisor.reverse.asked import Wishes  # noqa: PLC0415  start-up
+        from advisor.reverse.models import models_for  # noqa: PLC0415  start-up
         from advisor.reverse.table import Table  # noqa: PLC0415  start-up
 
         wishes, known = Wishes("models-for", limit, asked, gpu=gpu), self.knowledge
         with self._reach():
-            cards, found = reverse.models_for(
+            cards, found = models_for(
                 wishes.subject, wishes.settings("quality"), wishes.models(), known,
                 limit=wishes.limit, all_formats=wishes.own.get("all_formats", False),
             )  # fmt: skip
@@ -265,14 +265,14 @@ class Session:
         Raises:
             UserError: A name or a number is wrong.
         """
-        from advisor import reverse  # noqa: PLC0415  start-up
         from advisor.reverse.asked import Wishes  # noqa: PLC0415  start-up
+        from advisor.reverse.cards import gpus_for  # noqa: PLC0415  start-up
         from advisor.reverse.table import Table  # noqa: PLC0415  start-up
 
         wishes, known = Wishes("gpus-for", limit, asked, model=model), self.knowledge
         with self._reach():
             subject = self._named(Request(model=wishes.subject)).model or ""
-            read, found = reverse.gpus_for(
+            read, found = gpus_for(
                 subject, wishes.settings("balanced"), wishes.cards(), known,
                 sort=wishes.own.get("sort", "price"), limit=wishes.limit,
             )  # fmt: skip

@@ -13,6 +13,7 @@ from advisor.errors import raise_problems
 from advisor.knowledge.catalogue import BY_PCI, Cards
 from advisor.models import text_alone
 from advisor.models.stored_tensors import Model
+from advisor.reverse import context_for
 from advisor.reverse.answers import (
     Answer,
     Cause,
@@ -26,7 +27,6 @@ from advisor.reverse.answers import (
     read_wish,
     row_of,
 )
-from advisor.reverse.ranking import context_for
 from advisor.reverse.search import Search
 from advisor.scenario.asked_format import precision_asked
 from advisor.scenario.asked_model import find_model_named

@@ -16,6 +16,7 @@ from advisor.models import model_from_record, text_alone
 from advisor.models.stored_tensors import Model
 from advisor.reading.public_list import PublicModel, exact
 from advisor.reading.public_sizing import model_of
+from advisor.reverse import Ranking, context_for, least_context, may_be_of_use
 from advisor.reverse.answers import (
     Answer,
     Cause,
@@ -28,7 +29,6 @@ from advisor.reverse.answers import (
     read_wish,
     row_of,
 )
-from advisor.reverse.ranking import Ranking, context_for, least_context, may_be_of_use
 from advisor.reverse.search import Search
 from advisor.scenario.host import with_processor
 from advisor.scenario.resolve import cards_asked

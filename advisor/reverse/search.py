@@ -19,8 +19,8 @@ from advisor.estimator.speed import estimate_speed
 from advisor.knowledge.catalogue import Cards
 from advisor.knowledge.types import Format, Framework, Knowledge
 from advisor.models.stored_tensors import Model
+from advisor.reverse import context_for
 from advisor.reverse.answers import Answer, Reason, Wish, with_cards
-from advisor.reverse.ranking import context_for
 from advisor.scenario import Scenario, support
 from advisor.scenario.capability import cut_width
 from advisor.scenario.choices import runs

@@ -20,7 +20,8 @@ from advisor.reading.public_made import SAME_WITHIN, most_caching
 from advisor.reading.public_sizing import model_of
 from advisor.reading.published import FILE as SOURCES
 from advisor.reading.published import is_packed, published_format, unpacked_name
-from advisor.reverse import CardFilter, Settings, gpus_for
+from advisor.reverse.answers import Settings
+from advisor.reverse.cards import CardFilter, gpus_for
 from advisor.scenario.asked_model import find_model_named
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request

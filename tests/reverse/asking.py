@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from advisor.advice import Advisor
 from advisor.knowledge.types import Knowledge
-from advisor.reverse import Settings
+from advisor.reverse.answers import Settings
 from advisor.scenario.settings import Request
 
 

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from advisor.errors import Problems, UserError
 from advisor.knowledge.types import Gpu
 from advisor.models.stored_tensors import Model
-from advisor.reverse import CardFilter, Found, ModelFilter, Settings, gpus_for, models_for
-from advisor.reverse.cards import SORTS, form_of, value_of
+from advisor.reverse.answers import Found, Settings
+from advisor.reverse.cards import SORTS, CardFilter, form_of, gpus_for, value_of
+from advisor.reverse.models import ModelFilter, models_for
 from advisor.scenario.settings import Request
 from tests.reverse.asking import advisor, knowledge
 

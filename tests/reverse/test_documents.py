@@ -11,8 +11,10 @@ import msgspec
 import pytest
 
 from advisor.report import render_json
-from advisor.reverse import CardFilter, ModelFilter, Settings, gpus_for, models_for
+from advisor.reverse.answers import Settings
+from advisor.reverse.cards import CardFilter, gpus_for
 from advisor.reverse.documents import COLUMNS, ReverseDoc, reverse_doc, written_csv
+from advisor.reverse.models import ModelFilter, models_for
 from advisor.scenario.settings import Request, request_from
 from tests.published_schemas import path_of, written
 from tests.reverse.asking import advisor, knowledge

@@ -18,19 +18,11 @@ from advisor.knowledge.types import Gpu
 from advisor.models import model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.reading import find_gpu
-from advisor.reverse import (
-    Answer,
-    CardFilter,
-    ModelFilter,
-    Row,
-    Search,
-    Settings,
-    gpus_for,
-    models_for,
-)
-from advisor.reverse.answers import Reader, Wish, read_wish, with_cards
-from advisor.reverse.ranking import context_for
-from advisor.reverse.search import least_read_bytes, least_weight_bytes
+from advisor.reverse import context_for
+from advisor.reverse.answers import Answer, Reader, Row, Settings, Wish, read_wish, with_cards
+from advisor.reverse.cards import CardFilter, gpus_for
+from advisor.reverse.models import ModelFilter, models_for
+from advisor.reverse.search import Search, least_read_bytes, least_weight_bytes
 from advisor.scenario import support
 from advisor.scenario.choices import runs
 from advisor.scenario.figures import margin_of

@@ -9,9 +9,10 @@ from msgspec.structs import replace
 
 from advisor.errors import Problems, UserError
 from advisor.knowledge.merit import merit_of, merits
-from advisor.reverse import Found, ModelFilter, Row, Settings, models_for
+from advisor.reverse import Ranking
+from advisor.reverse.answers import Found, Row, Settings
 from advisor.reverse.documents import reverse_doc
-from advisor.reverse.ranking import Ranking
+from advisor.reverse.models import ModelFilter, models_for
 from advisor.reverse.view import ranking_words
 from advisor.scenario.settings import Request
 from tests.reverse.asking import knowledge

@@ -6,7 +6,8 @@ import pytest
 
 from advisor.advice.command_check import check_command
 from advisor.reading.sentences import read_sentence
-from advisor.reverse import CardFilter, Settings, gpus_for
+from advisor.reverse.answers import Settings
+from advisor.reverse.cards import CardFilter, gpus_for
 from advisor.scenario.settings import Request
 from tests.remedies.asking import advisor
 
