@@ -14,7 +14,7 @@ from advisor.remedies import (
     formats,
     framework,
     kv_cache,
-    last_resort,
+    machines,
     model,
     speculative,
 )
@@ -49,7 +49,7 @@ REMEDIES: list[Remedy] = [
     speculative.DRAFT,
     speculative.HEAD,
     combine.REMEDY,
-    last_resort.REMEDY,
+    machines.LAST_RESORT,
 ]
 
 
