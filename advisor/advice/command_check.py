@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from advisor.advice import Advisor
 from advisor.advice.conclusions import Conclusions
 from advisor.errors import RequestError, UserError
+from advisor.estimator import estimate_memory
 from advisor.knowledge.catalogue import Cards
 from advisor.knowledge.types import Knowledge
 from advisor.reading import find_cards, is_read
@@ -23,10 +24,10 @@ from advisor.reading.command_lines import Item, Pasted
 from advisor.reading.pasted_request import Asked, asked_by, read_pasted
 from advisor.remedies.option import Option
 from advisor.runtimes.commands import command_for
-from advisor.scenario import Scenario
+from advisor.scenario import Scenario, divides_requests
 from advisor.scenario.figures import Memory
 from advisor.scenario.host import asks_here, with_processor
-from advisor.scenario.resolve import cards_asked
+from advisor.scenario.resolve import cards_asked, resolve
 from advisor.scenario.settings import AROUND, Request, request_from
 from advisor.units import shell_word
 
@@ -106,7 +107,23 @@ def _request(pasted: Pasted, machine: Request, knowledge: Knowledge) -> tuple[As
             gpu = f"{cards.count}x {gpu}"
             cards = cards_asked(replace(machine, gpu=gpu), knowledge)
         named = _cards_used(gpu, cards, asked.cards, knowledge)
-    return asked, replace(request_from({**asked.settings, "gpu": named}), **around)
+    request = replace(request_from({**asked.settings, "gpu": named}), **around)
+    return asked, _unasked(request, knowledge)
+
+
+def _unasked(request: Request, knowledge: Knowledge) -> Request:
+    """Take the sequences that a command must say to start for none asked, as they are printed."""
+    if request.batch is None:
+        return request
+    alone = replace(request, batch=None)
+    try:
+        scenario = resolve(alone, knowledge)
+        room = estimate_memory(scenario, knowledge).cache_room
+    except UserError:
+        return request
+    ranks = scenario.gpus if divides_requests(scenario) else 1
+    told = room and room.most_at_start
+    return alone if told and told * ranks == request.batch else request
 
 
 def _around(machine: Request) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.estimator.kv_cache import HEAD_GUESSED, head_memory, kept_by_shard
+from advisor.estimator.kv_cache import HEAD_GUESSED, cache_room, head_memory, kept_by_shard
 from advisor.estimator.placement import Card, Fixed, cards_of, fixed_of, splits_by_layer, traded
 from advisor.memo import Kept
 from advisor.models import text_alone
@@ -23,7 +23,7 @@ from advisor.scenario import (
     sequences_of_a_rank,
     size_key,
 )
-from advisor.scenario.figures import UNCHECKED, CacheRoom, CardMemory, Memory
+from advisor.scenario.figures import UNCHECKED, CardMemory, Memory
 from advisor.units import plain
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def estimate_memory(scenario: Scenario, knowledge: Knowledge) -> Memory:
     held = _held(scenario, knowledge, cards)
     if held is not None:
         scenario = holding(scenario, held)
-    return _memory(scenario, _whole_demand(scenario, knowledge, cards), cards, held)
+    return _memory(scenario, _whole_demand(scenario, knowledge, cards), cards, held, knowledge)
 
 
 def free_bytes(
@@ -296,7 +296,13 @@ def _add_head(demand: _Demand, scenario: Scenario) -> None:
     demand.approximate += (HEAD_GUESSED,)
 
 
-def _memory(scenario: Scenario, demand: _Demand, cards: Sequence[Card], held: int | None) -> Memory:
+def _memory(
+    scenario: Scenario,
+    demand: _Demand,
+    cards: Sequence[Card],
+    held: int | None,
+    knowledge: Knowledge,
+) -> Memory:
     shares, each = demand.cards, tuple(map(_card, demand.cards, cards))
     weights = kv_cache = compute = below = above = overhead = 0
     for share, card in zip(shares, cards, strict=True):
@@ -332,36 +338,11 @@ def _memory(scenario: Scenario, demand: _Demand, cards: Sequence[Card], held: in
         approximate=approximate,
         bits_per_weight=_bits_per_weight(scenario, demand.weights),
         layers_by_card=demand.layers_by_card,
-        cache_room=_room(scenario, demand, each) if held else None,
+        cache_room=cache_room(scenario, demand.shape, demand.cells, each, knowledge.policy)
+        if held
+        else None,
         held_sequences=held,
     )
-
-
-def _room(scenario: Scenario, demand: _Demand, each: Sequence[CardMemory]) -> CacheRoom | None:
-    """Count what fits into the memory that a server has left for its cache.
-
-    vLLM, SGLang, TGI and TensorRT-LLM fill their share of each card at start-up: what is left
-    beside weights, buffers and the runtime becomes cache, whatever the request needs. A block is
-    counted whole, as vLLM does.
-    """
-    shape, cells = demand.shape, demand.cells
-    if any(card.kv_cache_bytes <= 0 for card in each):
-        return None
-    batch = sequences_of_a_rank(scenario)
-    if divides_requests(scenario):
-        batch *= scenario.gpus
-    shares = [
-        (max(card.usable_bytes - card.required_bytes + taken, 0) * batch, taken)
-        for card in each
-        if (taken := card.kv_cache_bytes)
-    ]
-    room, taken = min(shares, key=lambda share: share[0] / share[1])
-    tokens = None
-    if cells.full and (shape.full_sums[-1] or shape.window):
-        block = runtime_of(scenario.framework).page_tokens
-        tokens = room * cells.stream_full // taken // block * block
-    whole = sum(taken for _, taken in shares)
-    return CacheRoom(whole * room // (batch * taken), tokens, room // taken)
 
 
 def _card(share: _Share, card: Card) -> CardMemory:

@@ -16,13 +16,17 @@ from advisor.knowledge.types import Framework, KvType
 from advisor.memo import by_identity_up_to
 from advisor.models.shape import Counts, Shape
 from advisor.runtimes import runtime_of
-from advisor.runtimes.base import CacheShape, Cells, Runtime, prefix_sums, up
+from advisor.runtimes.base import CacheShape, Cells, Range, Runtime, prefix_sums, up
+from advisor.scenario import divides_requests, sequences_of_a_rank
+from advisor.scenario.figures import CacheRoom
 from advisor.scenario.support import unsized
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from advisor.models.stored_tensors import Model
-    from advisor.runtimes.base import Range
     from advisor.scenario import Scenario
+    from advisor.scenario.figures import CardMemory
 
 _COUNTER_BYTES = 8
 _MOST_SHAPES = 8_192
@@ -145,6 +149,43 @@ def kept_by_shard(
     groups = by_layer[first:last] if by_layer else (shape.kv_heads or 1,)
     sizes = (cells.bytes_of(cache, *pair) for pair in pairwise(ends))
     return sum(-(-size * -(-n // cards) // n) for size, n in zip(sizes, groups, strict=True))
+
+
+def cache_room(
+    scenario: Scenario,
+    shape: CacheShape,
+    cells: Cells,
+    each: Sequence[CardMemory],
+    policy: Mapping[str, float],
+) -> CacheRoom | None:
+    """Count what fits into the memory that a server has left for its cache.
+
+    vLLM, SGLang, TGI and TensorRT-LLM fill their share of each card at start-up: what is left
+    beside weights, buffers and the runtime becomes cache, whatever the request needs. A block is
+    counted whole, as vLLM does.
+    """
+    runtime = runtime_of(scenario.framework)
+    if any(card.kv_cache_bytes <= 0 for card in each):
+        return None
+    batch = sequences_of_a_rank(scenario)
+    if divides_requests(scenario):
+        batch *= scenario.gpus
+    shares = [
+        (max(card.usable_bytes - card.required_bytes + taken, 0) * batch, taken)
+        for card in each
+        if (taken := card.kv_cache_bytes)
+    ]
+    room, taken = min(shares, key=lambda share: share[0] / share[1])
+    tokens = None
+    if cells.full and (shape.full_sums[-1] or shape.window):
+        block = runtime.page_tokens
+        tokens = room * cells.stream_full // taken // block * block
+    whole = sum(taken for _, taken in shares)
+    of_all = cells.bytes_of(shape, 0, len(shape.full_sums) - 1)
+    surely = min((card.usable_bytes - card.high_bytes) / card.kv_cache_bytes + 1 for card in each)
+    pool = Range(of_all * room // (batch * taken), round(of_all * surely), 0)
+    told = runtime.most_at_start(scenario, shape, pool, policy)
+    return CacheRoom(whole * room // (batch * taken), tokens, room // taken, told)
 
 
 @by_identity_up_to(_MOST_SHAPES)

@@ -182,10 +182,10 @@ def _written(views: Views, length: Length, texts: Templates) -> Report:
     figures = _figures(doc, context, texts)
     run = "" if not doc.commands else doc.commands[0].text
     gaps = unsaid(doc.commands)
-    beside = _sentences(gaps, _whose_command(doc, doc.commands))
+    made_of = sources(doc)
+    beside = _sentences(gaps, _whose_command(doc, doc.commands), made_of.get(0, ""))
     opening = [heading, doc.verdict.sentence, have, happens, first, gaps, *_remarks(doc)]
     opening += [_unsaid_besides(item.commands, gaps) for item in doc.recommendations[:1]]
-    made_of = sources(doc)
     opening += made_of.values()
     opening += [word for figure in figures for word in figure]
     briefs = _briefs(views, texts) if length == "standard" else {}

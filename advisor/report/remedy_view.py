@@ -17,6 +17,7 @@ from advisor.report.views import View, article
 if TYPE_CHECKING:
     from advisor.advice.configuration import SetupDoc
     from advisor.advice.document import Advice, Recommendation
+    from advisor.runtimes.commands import Command
     from advisor.scenario.figures import Figure
 
 _SAME_SPEED = 0.03
@@ -375,14 +376,23 @@ class Remedy(Struct, frozen=True):
 
 
 def sources(doc: Advice) -> Mapping[int, str]:
-    """Say at the first command of each kind where a file that nobody publishes comes from, by rank.
+    """Say at the first command of each kind what it holds that nobody asked for, by rank.
 
-    Of the setup itself a note says it.
+    That is a file that nobody publishes, of which a note tells for the setup itself (rank 0), and
+    the sequences without which a server would not start.
     """
     found, said = dict[int, str](), {command.unpublished for command in doc.commands[:1]} | {""}
-    for item in doc.recommendations:
-        kind = item.commands[0].unpublished if item.commands else ""
-        if kind not in said:
-            said.add(kind)
-            found[item.rank] = say(f"unpublished.{kind}")
+    for rank, commands in [(0, doc.commands), *((r.rank, r.commands) for r in doc.recommendations)]:
+        for command in commands[:1]:
+            news = {kind: text for kind, text in _beside(command) if kind not in said}
+            said.update(news)
+            found[rank] = " ".join(news.values())
     return found
+
+
+def _beside(command: Command) -> Iterator[tuple[str, str]]:
+    if kind := command.unpublished:
+        yield kind, say(f"unpublished.{kind}")
+    for kind in ("most_at_start", "too_many_beyond"):
+        if most := getattr(command, kind):
+            yield kind, counted(kind, most)

@@ -151,28 +151,22 @@ class Runtime:
     A module of ``advisor.runtimes`` overrides what differs. Sizes are bytes, counts tokens.
     """
 
-    memory_model: ClassVar[str] = ""
-    """What records of frameworks.yaml call it."""
-    page_tokens: ClassVar[int] = 1
-    """The cache of a sequence grows by so many tokens at once."""
-    windowed: ClassVar[bool] = False
-    """Sliding layers keep their window alone."""
+    memory_model: ClassVar[str] = ""  # what records of frameworks.yaml call it
+    page_tokens: ClassVar[int] = 1  # the cache of a sequence grows by so many at once
+    windowed: ClassVar[bool] = False  # sliding layers keep their window alone
     reads_window: ClassVar[bool] = False  # sliding layers read theirs alone, whatever is kept
     cache_checked: ClassVar[bool] = False
     """Its cache was compared with the program's own, not only read in its source."""
-    claims_memory: ClassVar[bool] = False
-    """All memory that is left becomes cache when it starts."""
+    claims_memory: ClassVar[bool] = False  # all that is left becomes cache when it starts
     shares_what_is_free: ClassVar[bool] = False
     """``memory_fraction`` is of what is free beside the weights, not of the card."""
     by_layer: ClassVar[bool] = True
     """Cards take whole layers where the framework states no way to share a model."""
     micro_batches: ClassVar[bool] = False  # cards read different parts of a prompt at once
-    gguf_alone: ClassVar[bool] = False
-    """Every format is a GGUF file."""
+    gguf_alone: ClassVar[bool] = False  # every format is a GGUF file
     one_engine: ClassVar[bool] = False
     """Frameworks of this memory model are one program in different hands."""
-    sizes_layers_in_ram: ClassVar[bool] = False
-    """The part in system RAM is sized layer by layer."""
+    sizes_layers_in_ram: ClassVar[bool] = False  # in system RAM, each by itself
     overheads: ClassVar[tuple[str, ...]] = ("torch_overhead",)
     """What it holds beside the driver: names in policy.yaml, each a range."""
     captures_graphs: ClassVar[bool] = False
@@ -296,6 +290,12 @@ class Runtime:
     def communication(self, _of: Scenario, _policy: Mapping[str, float], found: Range) -> Range:
         """Size the buffers between cards, ``found`` for the library they trade through."""
         return found
+
+    def most_at_start(
+        self, _of: Scenario, _cache: CacheShape, _pool: Range, _policy: Mapping[str, float]
+    ) -> int | None:
+        """Count the sequences of which it must be told to start in this pool; None: it starts."""
+        return None
 
     def inputs_at_once(self, scenario: Scenario) -> int:
         """Count the encoder inputs computed at once."""

@@ -45,8 +45,8 @@ class Started(Struct, frozen=True):
     program: Program
     shares: Shares | None = None
     """None where the card's memory is its own."""
-    layers: tuple[int, ...] = ()
-    """Layers of every card, where the program must be told."""
+    layers: tuple[int, ...] = ()  # of every card, where the program must be told
+    most_at_start: int | None = None  # sequences, where it must be told them to start
 
     def word(self, name: str) -> str | None:
         """The program's word for the weight format; none for a checkpoint's own 16 bits."""
@@ -292,9 +292,7 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "ubatch": lambda s: _count(s.scenario.ubatch, unless=DEFAULT_UBATCH),
     "logical_batch": lambda s: _logical_batch(s.scenario),
     "gpu_layers": lambda s: _layers(s.scenario),
-    "layers_placed": lambda s: (
-        None if s.scenario.gpu_layers is None else str(s.scenario.gpu_layers)
-    ),
+    "layers_placed": lambda s: _stated(s.scenario.gpu_layers),
     "layers_share": _layers_share,
     "cpu_experts": lambda s: _count(s.scenario.cpu_experts, unless=0),
     "kv": _kv_both,
@@ -307,7 +305,9 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "slots_of_a_copy": lambda s: str(s.scenario.batch if _shared(s) != "data" else _rank_slots(s)),
     "expert_ranks": lambda s: _expert_ranks(s.scenario) if _shared(s) == "tensor" else None,
     "slots_of_a_rank": lambda s: str(_rank_slots(s)),
-    "stated_slots_of_a_rank": lambda s: str(_rank_slots(s)) if s.scenario.slots else None,
+    "stated_slots_of_a_rank": lambda s: _stated(
+        _rank_slots(s) if s.scenario.slots else s.most_at_start
+    ),
     "pipeline_ranks": lambda s: str(s.scenario.gpus) if _shared(s) == "layer" else None,
     "split_mode": _shared,
     "card_shares": _card_shares,

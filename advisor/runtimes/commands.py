@@ -54,6 +54,11 @@ class Command(Struct, frozen=True):
     unpublished: str = ""
     """What it names that nobody is known to publish: ``gguf``, ``gguf16``, ``mlx``, ``exllama``,
     ``unpacked`` or ``packed``, by how it is made."""
+    most_at_start: int | None = None
+    """Sequences that it is told to hold at most so that it starts; null: it starts with what is
+    asked. [sequences]"""
+    too_many_beyond: int | None = None
+    """Sequences with which it surely starts, where those stated may be refused. [sequences]"""
 
 
 def commands_for(scenario: Scenario, memory: Memory | None = None) -> tuple[Command, ...]:
@@ -65,12 +70,15 @@ def commands_for(scenario: Scenario, memory: Memory | None = None) -> tuple[Comm
     """
     shares = shares_of(scenario, memory)
     layers = memory.layers_by_card if memory else ()
-    key, records = _key(scenario, shares, layers)
+    room = memory.cache_room if memory else None
+    most = room.most_at_start if room else None
+    key, records = _key(scenario, shares, layers, most)
     found = _written_for.get(key)
     if found is None:
         programs = scenario.framework.commands
         made = [
-            _command(program, Started(scenario, program, shares, layers)) for program in programs
+            _command(program, Started(scenario, program, shares, layers, most))
+            for program in programs
         ]
         in_order = tuple(sorted(made, key=_left_unsaid))
         found = (records, in_order)
@@ -95,11 +103,13 @@ def _left_unsaid(command: Command) -> tuple[bool, int]:
     return any(gap.setting == "batch" for gap in command.gaps), len(command.gaps)
 
 
-def _key(scenario: Scenario, shares: Shares | None, layers: tuple[int, ...]) -> tuple[Key, Key]:
+def _key(
+    scenario: Scenario, shares: Shares | None, layers: tuple[int, ...], most: int | None
+) -> tuple[Key, Key]:
     """Give a key of what commands can hold: of the card its kind and what it shares."""
     gpu, (key, records) = scenario.gpu, size_key(scenario, None)
     card = gpu and (default_backend(gpu), gpu.compute_capability, gpu.architecture)
-    return (*key, card, shares, layers), records
+    return (*key, card, shares, layers, most), records
 
 
 _written_for: Kept[Key, tuple[Key, tuple[Command, ...]]] = Kept(1_024)
@@ -108,7 +118,7 @@ long; here and elsewhere measured in instructions (decision 26)."""
 
 
 def _command(program: Program, started: Started) -> Command:
-    carried: set[str] = set()
+    carried, stated = set[str](), started.scenario.slots > 0
     lines = [_line(line, started, carried, bool(program.interpreter)) for line in program.lines]
     text = "\n".join(line for line in lines if line)
     if program.interpreter:
@@ -121,6 +131,8 @@ def _command(program: Program, started: Started) -> Command:
         text=text,
         gaps=tuple(_gaps(program, started.scenario, carried)),
         unpublished=_unpublished(started, text),
+        most_at_start=None if stated else started.most_at_start,
+        too_many_beyond=started.most_at_start if stated else None,
     )
 
 

@@ -16,7 +16,7 @@ from advisor.scenario import is_pipeline, split_of
 from advisor.units import GIB
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from advisor.knowledge.types import Gpu
     from advisor.models.shape import Shape
@@ -123,6 +123,25 @@ class Vllm(Server):
         usual = round(policy[f"vllm_sequences_{size}"])
         return scenario.slots or max(usual, scenario.batch)
 
+    def most_at_start(
+        self, scenario: Scenario, cache: CacheShape, pool: Range, policy: Mapping[str, float]
+    ) -> int | None:
+        """Count the sequences whose states the pool holds, where it must be told to start at all.
+
+        With CUDA graphs it takes up no more sequences than its cache has blocks where layers keep a
+        state (``config/compilation.py``, line 1514); a block holds one in every layer of a group.
+        """
+        kinds, state = scenario.model.shape.layer_kinds, cache.state_sums[-1]
+        layers = {kind: sum(map(kinds.count, kind)) for kind in ("RH", "FH", "SC")}
+        if not layers["RH"] or not self._graphs(scenario, 1):
+            return None
+        token = cache.full_sums[-1] / max(layers["FH"], 1)
+        page = up(-(-state // layers["RH"]), round(self.page_tokens * token) or 1)
+        blocks = pool.low // (page * _group(layers.values()))
+        slots = self.slots(scenario, policy)
+        held = pool.central // (state * _states(scenario.model.shape))
+        return max(held, 1) if blocks < slots > held else None
+
     def communication(self, scenario: Scenario, policy: Mapping[str, float], found: Range) -> Range:
         """Add the symmetric memory that cards of one fabric trade through."""
         gpu = scenario.gpu
@@ -156,10 +175,15 @@ def _padded(kinds: str) -> tuple[Fraction, Fraction]:
     counts = (kinds.count("F"), sliding)
     if not all(counts):
         return Fraction(1), Fraction(1)
-    least, most = min(counts), max(counts)
-    size = most if 2 * most < 3 * least else least
+    size = _group(counts)
     whole, slid = (Fraction(up(count, size), count) for count in counts)
     return whole, slid
+
+
+def _group(counts: Collection[int]) -> int:
+    """Count the layers of a group, of which each holds layers of one kind alone."""
+    least, most = min(filter(None, counts)), max(counts)
+    return most if 2 * most < 3 * least else least
 
 
 def _states(shape: Shape) -> int:

@@ -49,6 +49,8 @@ class CacheRoom(Struct, frozen=True):
     layer keeps tokens."""
     sequences: int
     """Sequences of the context asked for that fit at once."""
+    most_at_start: int | None = None
+    """Sequences that it must be told as its most, or it refuses to start; None: it starts."""
 
 
 class Occupied(Struct, frozen=True):
