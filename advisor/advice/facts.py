@@ -311,7 +311,7 @@ def _proof(base: Base, options: Sequence[Option]) -> Pairs:
 def option_facts(base: Base, options: Sequence[Option]) -> list[OptionFacts]:
     """Give the facts of every option, best-in-class marks included."""
     better = dominators_in_kind(options)
-    marks = {"option.dominated": set(better), **marks_of(options)}
+    marks = {"option.dominated": set(better), **marks_of(base, options)}
     before = _Before(
         base,
         least_speed(base),

@@ -21,7 +21,12 @@ from advisor.scenario.figures import certainty_of, partly_guessed
 
 _ALTERNATIVES = 3
 _FRAMEWORK_FACT = "option.framework"
-READ = (ACTION_FACT, _FRAMEWORK_FACT, DOMINATED_BY)
+_HOLDS_FEW, _HOLDS_MOST, _USABLE = "option.holds_few", "option.holds_most", "option.usable_speed"
+_OTHER_MODEL, _BETTER_MODEL = "option.related", "option.rated_higher"
+READ = (
+    ACTION_FACT, _FRAMEWORK_FACT, DOMINATED_BY,
+    _HOLDS_FEW, _HOLDS_MOST, _USABLE, _OTHER_MODEL, _BETTER_MODEL,
+)  # fmt: skip
 """What is read of an option beside the facts that scores count."""
 _Values = Mapping[str, Mapping[str, FactValue]]
 
@@ -89,6 +94,7 @@ def rank(
     worth_saying, pointless = _without_dominated(scored, values)
     best = _best_of_each_action(worth_saying, values)
     kept, superseded = _without_superseded(_without_repeats(best))
+    kept = _most_held_first(kept, values)
     said = tuple(_explained(item, facts, values[item.option]) for item in kept)
     return Ranking(said, vetoed, tuple(superseded), pointless)
 
@@ -186,12 +192,28 @@ def _best_of_each_action(scored: Sequence[_Marked], values: _Values) -> list[_Ma
     for item in sorted(scored, key=_order):
         by_action.setdefault(values[item.option][ACTION_FACT], []).append(item)
     best = []
-    for items in by_action.values():
+    for items in (_most_held_first(of_one, values) for of_one in by_action.values()):
         first = items[0]
         others = dict.fromkeys(i.option for i in items if i.option != first.option)
         runners_up = _runners_up(first.option, list(others), values)
         best.append(_Marked(first.rule, first.option, first.score, runners_up))
     return sorted(best, key=_order)
+
+
+def _most_held_first(said: list[_Marked], values: _Values) -> list[_Marked]:
+    """Put the first that holds most of the requests, as usefully, before what holds few."""
+    facts = [values[item.option] for item in said]
+    few = next((place for place, of in enumerate(facts) if of.get(_HOLDS_FEW)), len(said))
+    most = next((place for place, of in enumerate(facts) if _serves(of)), 0)
+    if few >= most:
+        return said
+    return [*said[:few], said[most], *said[few:most], *said[most + 1 :]]
+
+
+def _serves(facts: Mapping[str, FactValue]) -> bool:
+    """Whether it holds most of the requests, at a usable speed and with a model as good."""
+    as_good = _OTHER_MODEL not in facts or facts.get(_BETTER_MODEL)
+    return bool(facts.get(_HOLDS_MOST) and as_good) and facts.get(_USABLE) is not False
 
 
 def _without_repeats(best: Sequence[_Marked]) -> list[_Marked]:

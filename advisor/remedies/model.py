@@ -32,6 +32,7 @@ from advisor.remedies.option import (
     sized_record,
     stored_bytes,
 )
+from advisor.remedies.search import held_share, holds_few
 from advisor.scenario import Scenario, can_split, offloads, support
 from advisor.scenario.choices import runs as can_run
 from advisor.scenario.resolve import default_context
@@ -78,8 +79,8 @@ def _next_smaller(base: Base, smaller: Sequence[Model], tried: Collection[str]) 
     if (own.released or "") < f"{oldest:.0f}":
         least = max(least, _LARGE)
     steps = (m for m in smaller if m.family == own.family and m.parameters >= least)
-    alike = (m for m in steps if _series(m) == _series(own))
-    found = next(filter(None, (_in_best_format(base, m, REMEDY) for m in alike)), None)
+    alike = (_in_best_format(base, m, REMEDY) for m in steps if _series(m) == _series(own))
+    found = next(filter(None, alike), None)
     if found and found.scenario.model.name not in tried:
         yield found
 
@@ -110,6 +111,7 @@ def _is_outdone(base: Base, old: Option, options: Sequence[Option]) -> bool:
     return any(
         (new.scenario.model.released or "") > earliest
         for new in options
+        if not holds_few(base, new) or holds_few(base, old)
         if merit_points(base, new.scenario.model) > merit
         and old.scenario.model.parameters <= new.scenario.model.parameters * most
         and _is_as_quick(base, new, old)
@@ -180,17 +182,22 @@ def _placed(base: Base, model: Model) -> tuple[Scenario, Format] | None:
 
 
 def _best_format(base: Base, scenario: Scenario) -> Format | None:
-    """The format asked for if it fits, else the most faithful that loses little and fits."""
-    most = _most_stored(base, scenario)
-    spare = spare_bytes(scenario, base.knowledge)
+    """The format asked for if it fits, else the most faithful that loses little and fits.
+
+    On a server that then holds few of the requests, the first that holds half as many as any.
+    """
+    found: list[tuple[float, Format]] = []
+    most, spare = _most_stored(base, scenario), spare_bytes(scenario, base.knowledge)
     for precision, stored in _formats(base, scenario):
-        if stored > most:
-            continue
         other = replace(scenario, precision=precision)
-        free = free_bytes(other, base.knowledge) if can_split(other) else -1
+        held = stored <= most and can_split(other)
+        free = free_bytes(other, base.knowledge) if held else -1
         if free is None or free >= spare:
-            return precision
-    return None
+            found.append((held_share(base, other), precision))
+            if found[-1][0] > base.knowledge.policy["few_held_percent"]:
+                break
+    best = max((share for share, _ in found), default=0.0)
+    return next((precision for share, precision in found if 2 * share >= best), None)
 
 
 def _formats(base: Base, scenario: Scenario) -> Iterator[Sized]:
@@ -245,9 +252,8 @@ def _is_harsh(base: Base) -> bool:
     """Whether the request's own format loses much, or is unmeasured and of fewer than four bits."""
     own = base.scenario.precision
     loss = support.format_loss(own, base.scenario.model)
-    if loss is None:
-        return (own.bits_per_weight or _FOUR_BITS) < _FEW_BITS
-    return loss > base.knowledge.policy["gentle_up_to_percent"]
+    few = (own.bits_per_weight or _FOUR_BITS) < _FEW_BITS
+    return few if loss is None else loss > base.knowledge.policy["gentle_up_to_percent"]
 
 
 def _most_stored(base: Base, scenario: Scenario) -> float:
@@ -260,29 +266,30 @@ def _most_stored(base: Base, scenario: Scenario) -> float:
 
 
 def _peer_models(base: Base, related: Collection[str]) -> Sequence[Option]:
-    """Recent models of other families and the same kind, the best that fit."""
-    own = base.scenario.model.family
-    kinds = {(own, False), (own, True)}
-    found: list[Option] = []
+    """Recent models of other families and the same kind, the best that fit.
+
+    Those with which a server holds hardly any of the requests come besides.
+    """
+    kinds = {(base.scenario.model.family, moe) for moe in (False, True)}
+    found, few = list[Option](), list[Option]()
     unrelated = (row for row in _peers(base) if row.name not in related)
     for row in islice(unrelated, _MOST_PEERS_TRIED):
         model = sized_record(row.name, base.knowledge)
         kind = (row.family, bool(model and model.shape.moe))
         option = _in_best_format(base, model, REMEDY) if model and kind not in kinds else None
-        if option and not _is_outdone(base, option, found):
+        if option and not _is_outdone(base, option, [*found, *few]):
             kinds.add(kind)
-            found.append(option)
+            (few if holds_few(base, option) else found).append(option)
         if len(found) == _MOST_PEERS:
             break
-    return found
+    return [*found, *few[:_MOST_PEERS]]
 
 
 def _peers(base: Base) -> Sequence[ModelRow]:
     """List smaller recent models that the cards may hold, the best first."""
     own, usable = base.scenario.model, base.memory.usable_bytes or 0
     most = min(usable * 8 / _FEWEST_BITS, own.parameters * _CLEARLY_SMALLER)
-    found = _recent(base, own, 0.0, most)
-    return sorted(found, key=lambda row: -merit_points(base, row))
+    return sorted(_recent(base, own, 0.0, most), key=lambda row: -merit_points(base, row))
 
 
 def _recent(base: Base, own: Model, least: float, most: float) -> Sequence[ModelRow]:
@@ -303,9 +310,8 @@ def _recent(base: Base, own: Model, least: float, most: float) -> Sequence[Model
 
 
 def _with_model(base: Base, scenario: Scenario, model: Model) -> Scenario | None:
-    if not support.supports_model(scenario.framework, model):
-        return None
-    if support.unsized(scenario.framework, model.shape):
+    framework, shape = scenario.framework, model.shape
+    if not support.supports_model(framework, model) or support.unsized(framework, shape):
         return None
     trained = model.trained_context_tokens
     context = base.request.context or default_context(model, base.request)

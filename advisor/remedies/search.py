@@ -8,8 +8,10 @@ from operator import itemgetter, le
 from msgspec import Struct, field
 
 from advisor.knowledge.types import Format, Knowledge, KvType
+from advisor.remedies.assessment import outlook_of
 from advisor.remedies.option import EFFORTS, Base, Effort, Option, Remedy, make_option
 from advisor.scenario import Scenario, offloads
+from advisor.scenario.figures import held_percent
 from advisor.scenario.images import least_context
 
 _GENTLE_CACHE_BITS = 8.0
@@ -250,9 +252,11 @@ def _standing(option: Option) -> tuple[tuple[object, ...], _Costs]:
     )
 
 
-def marks_of(options: Sequence[Option]) -> Mapping[str, set[str]]:
+def marks_of(base: Base, options: Sequence[Option]) -> Mapping[str, set[str]]:
     """Give, by the fact that says so, the keys of the options it holds for."""
     marks: dict[str, set[str]] = {
+        "option.holds_few": set(),
+        "option.holds_most": set(),
         "option.best_quality": set(),
         "option.fastest": set(),
         "option.smallest_step": set(),
@@ -261,9 +265,34 @@ def marks_of(options: Sequence[Option]) -> Mapping[str, set[str]]:
     for option in options:
         if option.fits:
             by_action.setdefault(option.action, []).append(option)
+            _mark_held(base, option, marks)
     for group in by_action.values():
         _mark_best(group, marks)
     return marks
+
+
+def held_share(base: Base, scenario: Scenario) -> float:
+    """The share of the requests asked for that a what-if holds at once, %."""
+    if base.scenario.batch == 1:
+        return 100.0
+    held = held_percent(outlook_of(scenario, base.knowledge).memory, scenario.batch)
+    return held * scenario.batch / base.scenario.batch
+
+
+def holds_few(base: Base, option: Option) -> bool:
+    """Whether a server would hold hardly any of the requests with it."""
+    return held_share(base, option.scenario) < base.knowledge.policy["hardly_held_percent"]
+
+
+def _mark_held(base: Base, option: Option, marks: Mapping[str, set[str]]) -> None:
+    """Mark what holds few of the requests at once, and what holds most on the cards at hand."""
+    after, least = option.scenario, base.knowledge.policy["few_held_percent"]
+    whole = after.context_tokens >= base.scenario.context_tokens and not offloads(after)
+    stays = not base.request.framework or after.framework is base.scenario.framework
+    if holds_few(base, option):
+        marks["option.holds_few"].add(option.key)
+    elif whole and stays and option.effort != "purchase" and held_share(base, after) >= least:
+        marks["option.holds_most"].add(option.key)
 
 
 def _mark_best(group: Sequence[Option], marks: Mapping[str, set[str]]) -> None:

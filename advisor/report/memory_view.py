@@ -76,6 +76,13 @@ def fewer_held(memory: MemoryDoc | After, setup: ScenarioDoc | SetupDoc) -> int 
     return held if held is not None and held < setup.batch else None
 
 
+def _held_at_most(doc: Advice) -> str:
+    """The most requests that any remedy holds at once; empty where one holds all of them."""
+    held = [item.after.held_sequences or item.setup.batch for item in doc.recommendations]
+    most = max(held, default=doc.scenario.batch)
+    return f.count(most) if most < doc.scenario.batch else ""
+
+
 def _cache_not_all(doc: Advice) -> bool:
     held = (doc.memory.cache_tokens or 0) // doc.scenario.context_tokens
     return bool(_at_once(doc)) and held > _at_once(doc)
@@ -272,6 +279,7 @@ WRITERS: Mapping[str, Writer] = {
     "memory.cache_serves_several": lambda d: flag(_at_once(d) > 1),
     "memory.cache_windowed": lambda d: flag(_is_windowed(d)),
     "memory.cache_not_all": lambda d: flag(_cache_not_all(d)),
+    "options.held_at_most": _held_at_most,
     "memory.held_sequences": lambda d: f.count(fewer_held(d.memory, d.scenario)),
     "memory.approximate_parts": lambda d: views.estimated_parts(d.memory.approximate),
     "memory.max_context": lambda d: f.count(_context(d)),

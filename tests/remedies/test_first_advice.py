@@ -10,7 +10,10 @@ from advisor.errors import RequestError
 from advisor.knowledge import load_knowledge
 from advisor.models import model_from_record
 from advisor.reading.published import listed_as, packings_of
+from advisor.report.assembly import document
+from advisor.report.prose import report
 from advisor.scenario.capability import is_likely_had
+from advisor.scenario.figures import held_percent
 from tests.remedies.asking import advised
 
 MISTRAL = "mistralai/Mistral-Small-3.2-24B-Instruct-2506"
@@ -175,3 +178,31 @@ def test_the_cards_that_are_missing_are_counted_once() -> None:
         gpu="RTX 4060 Ti 16GB", model="phi-4", precision="FP16", framework="vLLM", ram_gib=64
     )
     assert said.break_even.fewest_gpus == 3
+
+
+KIMI = {"gpu": "8x H100 SXM", "model": "kimi-k2-instruct", "framework": "vLLM", "context": 131072}
+LONG = {"gpu": "4x A100 SXM4 80GB", "model": "glm-4.6", "framework": "vLLM", "context": 131072}
+
+
+def test_what_holds_few_requests_comes_after_what_holds_most() -> None:
+    said = [item.option for item in advised(**KIMI, batch=64).recommendations]
+    shares = [held_percent(option.memory, option.scenario.batch) for option in said]
+    assert shares[0] > 50
+    assert min(shares) < 25
+
+
+def test_a_smaller_model_comes_in_a_format_that_holds_more_of_the_requests() -> None:
+    """In 16 bits it holds 8 of 128, in 8 bits three times as many."""
+    (found,) = (
+        option
+        for option in advised(**LONG, batch=128).options
+        if option.action == "smaller-model" and option.scenario.model.name == "Qwen3.5-122B-A10B"
+    )
+    assert (found.memory.held_sequences or 0) > 20
+    assert found.scenario.precision.class_bits == 8
+
+
+def test_that_nothing_holds_all_requests_is_said_before_the_advice() -> None:
+    made = dict(report(document(advised(**LONG, batch=128)), "standard").figures)
+    assert made["Held at once"].startswith("none of what follows holds all 128 requests")
+    assert "Held at once" not in dict(report(document(advised(**LONG)), "standard").figures)
