@@ -187,7 +187,7 @@ def _knowledge(data: Stored, sha256: str) -> Knowledge:
 class Table(Mapping[str, _R]):
     """Name -> record, in file order, each made when it is first looked at."""
 
-    __slots__ = ("_built", "_decoder", "_kind", "_stored")
+    __slots__ = ("_built", "_decoder", "_kind", "_stored", "_whole")
 
     def __init__(self, stored: Mapping[str, Raw], kind: type[_R]) -> None:
         """Hold the stored records of one type."""
@@ -195,6 +195,7 @@ class Table(Mapping[str, _R]):
         self._kind = kind
         self._decoder: json.Decoder[_R] | None = None
         self._built: dict[str, _R] = {}
+        self._whole = False
 
     def __getitem__(self, name: str) -> _R:
         found = self._built.get(name)
@@ -207,8 +208,9 @@ class Table(Mapping[str, _R]):
         return iter(self._stored)
 
     def _all(self) -> dict[str, _R]:
-        if len(self._built) < len(self._stored):
+        if not self._whole:  # what was looked at by name stands in another order
             self._built = {name: self[name] for name in self._stored}
+            self._whole = True
         return self._built
 
     def values(self) -> ValuesView[_R]:

@@ -138,8 +138,8 @@ def packings_of(hf_id: str) -> Mapping[str, str]:
     if own is None:
         return found
     maker = publisher.partition("-")[0]
-    listed = [one for stem in (name, f"{maker}-{name}") for one in beginning(stem)]
-    same = [one for one in listed if _packs_it(one, own, maker)]
+    begun = (one for stem in (name, f"{maker}-{name}") for one in beginning(stem))
+    same = [one for one in begun if one.hf_id != own.hf_id and _packs_it(one, own, maker)]
     same.sort(key=lambda one: (one.hf_id.partition("/")[0] != publisher, -(one.hf_downloads or 0)))
     for one in same:
         if (held := published_format(one)) and not has_gguf(one) and not _is_anothers(one, held):

@@ -1,12 +1,11 @@
 """Which weight formats are worth trying, and what-ifs with them.
 
-Thousands of requests share a model and a kind of card, so the lists are kept; only a card's
-vendor, capability and architecture decide what runs on it.
+Thousands of requests share a model and a kind of card, so the lists are kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from functools import wraps
 from itertools import groupby
 from typing import TypeVar
@@ -75,11 +74,13 @@ def _can_share(scenario: Scenario, precision: Format) -> bool:
 @_once("model")
 def sized_formats(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sized]:
     """The formats worth having with what the weights take in each, bytes; the largest first."""
-    return _sized(scenario, knowledge, float("inf"))
+    return _sized(scenario, knowledge)
 
 
-def _sized(scenario: Scenario, knowledge: Knowledge, most_loss: float) -> Sequence[Sized]:
-    """The like, of those that are not known to lose more; none of these keeps another out."""
+def _sized(
+    scenario: Scenario, knowledge: Knowledge, asked: Container[str] | None = None
+) -> Sequence[Sized]:
+    """The like, of those that are asked for: none of the others may keep one of them out."""
     framework, model = scenario.framework, scenario.model
     listed = [
         (precision, framework)
@@ -92,7 +93,7 @@ def _sized(scenario: Scenario, knowledge: Knowledge, most_loss: float) -> Sequen
     sized = [
         (precision, weight_profile(model, precision, framework, knowledge.ggml_types).total_bytes)
         for precision, _ in obtainable(listed, model, scenario.gpu, knowledge)
-        if (support.format_loss(precision, model) or 0.0) <= most_loss
+        if asked is None or precision.name in asked
     ]
     gpu, own = scenario.gpu, support.own_sixteen(model)
     sized.sort(key=lambda one: (one[1], support.quality_order(one[0]), _later(one[0], gpu, own)))
@@ -101,7 +102,7 @@ def _sized(scenario: Scenario, knowledge: Knowledge, most_loss: float) -> Sequen
         loss = support.format_loss(precision, model)
         if precision.family == "unquantized" and any(f.family == "unquantized" for f, _ in kept):
             continue
-        if (loss is None and best > 0) or (loss is not None and loss < best):
+        if best > 0 if loss is None else loss < best:
             kept.append((precision, size))
             best = best if loss is None else loss
     return [one for one in kept[::-1] if not _outdone(one, kept, scenario)]
@@ -109,21 +110,20 @@ def _sized(scenario: Scenario, knowledge: Knowledge, most_loss: float) -> Sequen
 
 def _later(precision: Format, gpu: Gpu | None, own: str) -> tuple[bool, bool]:
     """Order equal sizes: floats that the card multiplies go last, the model's own 16 bits first."""
-    floats = gpu is not None and precision.family in support.FLOAT_UNITS
-    return bool(floats and gpu and support.is_native(precision, gpu)), precision.name != own
+    floats = gpu and precision.family in support.FLOAT_UNITS and support.is_native(precision, gpu)
+    return bool(floats), precision.name != own
 
 
 def _outdone(one: Sized, others: Sequence[Sized], scenario: Scenario) -> bool:
-    """Whether a server has a format of as many bits, no larger, with units of its own on this card.
+    """Whether a server has one of as many bits, no larger, that this card has units for.
 
-    Where nobody measured what either loses, and the publisher did not release this one.
+    Only where nobody measured what either loses.
     """
     (precision, size), model, gpu = one, scenario.model, scenario.gpu
-    if gpu is None or not scenario.framework.serves_batches or support.is_native(precision, gpu):
+    measured = support.format_loss(precision, model) is not None
+    if measured or gpu is None or not scenario.framework.serves_batches:
         return False
-    if support.format_loss(precision, model) is not None:
-        return False
-    return any(
+    return not support.is_native(precision, gpu) and any(
         other.class_bits == precision.class_bits
         and stored <= size
         and support.is_native(other, gpu) is True
@@ -136,12 +136,12 @@ def _outdone(one: Sized, others: Sequence[Sized], scenario: Scenario) -> bool:
 @_once("model")
 def faithful_formats(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sized]:
     """Those of them below 16 bits that lose little, or are likely to."""
-    most = knowledge.policy["little_loss_percent"]
-    return [
-        (precision, size)
-        for precision, size in _sized(scenario, knowledge, most)
-        if precision.family != "unquantized" and _loses_little(precision, scenario, knowledge)
-    ]
+    most, model = knowledge.policy["little_loss_percent"], scenario.model
+    listed = (knowledge.formats[name] for name in scenario.framework.formats)
+    kind = [one for one in listed if one.family != "unquantized"]
+    asked = {one.name for one in kind if (support.format_loss(one, model) or 0.0) <= most}
+    sized = _sized(scenario, knowledge, asked)
+    return [one for one in sized if _loses_little(one[0], scenario, knowledge)]
 
 
 def _loses_little(precision: Format, scenario: Scenario, knowledge: Knowledge) -> bool:
@@ -165,8 +165,8 @@ def _loses_little(precision: Format, scenario: Scenario, knowledge: Knowledge) -
 @_once()
 def families_elsewhere(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sequence[Pair]]:
     """Format families that only other frameworks run, each from its largest format down."""
-    own = set(scenario.framework.formats)
-    formats = [f for f in knowledge.formats.values() if f.offered and f.name not in own]
+    own, known = set(scenario.framework.formats), knowledge.formats.values()
+    formats = [f for f in known if f.offered and f.name not in own]
     choices = choices_for(knowledge, scenario.gpu, scenario.model)
     pairs = [
         (f, framework)

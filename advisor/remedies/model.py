@@ -47,23 +47,21 @@ _MOST_TIMES_LARGER, _FEW_ACTIVE = 2.5, 0.35
 """A mixture beside a dense model: its parameters, and those that a token uses, at most."""
 _OF_A_CLASS = 1.25
 """How much larger, or slower, a model may be that stands for another."""
-_FOUR_BITS, _EIGHT_BITS = 4, 8
-_FEW_BITS = 3.3
+_FOUR_BITS, _EIGHT_BITS, _FEW_BITS = 4, 8, 3.3
 _FEWEST_BITS = 4.25
 """Of the formats a smaller model is offered in, the fewest bits per weight."""
 
 
 def propose(base: Base, *_: object) -> Iterator[Option]:
     """Smaller relatives of the same kind and, where it does not fit, recent models of others."""
-    own, known = base.scenario.model, base.knowledge
+    own = base.scenario.model
     most = own.parameters * _CLEARLY_SMALLER
-    smaller = [
-        model
-        for model in relatives(known, own)
-        if model.parameters <= most and purposes(model.name) <= purposes(own.name)
-    ]
+    lesser = [model for model in relatives(base.knowledge, own) if model.parameters <= most]
+    smaller = [model for model in lesser if purposes(model.name) <= purposes(own.name)]
     peers = [] if base.fits else _peer_models(base, {model.name for model in smaller})
-    found = [*islice(_in_order(base, smaller, peers), _MOST_MODELS), *peers]
+    best = sorted(smaller, key=lambda model: -merit_points(base, model))
+    fitting = filter(None, (_not_outdone(base, model, peers) for model in best))
+    found = [*islice(fitting, _MOST_MODELS), *peers]
     yield from (one for one in found if not _is_outdone(base, one, found))
     if not base.fits:
         yield from _next_smaller(base, smaller, {one.scenario.model.name for one in found})
@@ -90,41 +88,48 @@ def _series(model: Model) -> str:
     return re.split(r"(?<=\d)(?![\d.])", model.name.lower(), maxsplit=1)[0]
 
 
-def _in_order(base: Base, models: Sequence[Model], peers: Sequence[Option]) -> Iterator[Option]:
-    """Give relatives that fit, the best first, but those that a newer model outdoes."""
-    for model in sorted(models, key=lambda model: -merit_points(base, model)):
-        option = _in_best_format(base, model, REMEDY)
-        if option and not _is_outdone(base, option, peers):
-            yield option
+def _not_outdone(base: Base, model: Model, options: Sequence[Option]) -> Option | None:
+    """Give the request with another model, if that fits and none of the options outdoes it.
+
+    Nothing is worked out for one that a quick better one outdoes, however quick it is itself.
+    """
+    enough = base.knowledge.policy["quick_tok_s"]
+    better = (new for new in _better(base, model, options) if not holds_few(base, new))
+    if any(new.speed and new.speed.decode_tok_s.estimate >= enough for new in better):
+        return None
+    option = _in_best_format(base, model, REMEDY)
+    return None if option and _is_outdone(base, option, options) else option
 
 
 def _is_outdone(base: Base, old: Option, options: Sequence[Option]) -> bool:
-    """Whether a better model fits too, about as large and fast.
+    """Whether a better model fits too, about as large and fast."""
+    fair = options if holds_few(base, old) else [x for x in options if not holds_few(base, x)]
+    return any(_is_as_quick(base, new, old) for new in _better(base, old.scenario.model, fair))
 
-    At most a year older, or newer if unrated. A recent one of the family gives way to its equals.
+
+def _better(base: Base, old: Model, options: Sequence[Option]) -> Iterator[Option]:
+    """Give those with a better model, not much smaller, at most a year older; newer if unrated.
+
+    A recent one of the family gives way to its equals alone.
     """
-    merit, released = merit_points(base, old.scenario.model), old.scenario.model.released
+    merit, released = merit_points(base, old), old.released
     recent = (released or "") >= f"{base.knowledge.policy['peer_oldest_year']:.0f}"
-    of_family = recent and old.scenario.model.family == base.scenario.model.family
-    most = _OF_A_CLASS if of_family else _MOST_TIMES_LARGER
+    alike = recent and old.family == base.scenario.model.family
+    most = _OF_A_CLASS if alike else _MOST_TIMES_LARGER
     earliest = f"{int(released[:4]) - 1}{released[4:]}" if merit and released else released or ""
-    return any(
-        (new.scenario.model.released or "") > earliest
-        for new in options
-        if not holds_few(base, new) or holds_few(base, old)
-        if merit_points(base, new.scenario.model) > merit
-        and old.scenario.model.parameters <= new.scenario.model.parameters * most
-        and _is_as_quick(base, new, old)
-    )
+    for new in options:
+        model = new.scenario.model
+        newer = (model.released or "") > earliest and merit_points(base, model) > merit
+        if newer and old.parameters <= model.parameters * most:
+            yield new
 
 
 def _is_as_quick(base: Base, new: Option, old: Option) -> bool:
     """Whether one writes about as fast as another, or fast enough; by size where unknown."""
     if new.speed is None or old.speed is None:
         return new.scenario.model.parameters <= old.scenario.model.parameters * _OF_A_CLASS
-    speed = new.speed.decode_tok_s.estimate
-    enough = base.knowledge.policy["quick_tok_s"]
-    return speed >= min(enough, old.speed.decode_tok_s.estimate / _OF_A_CLASS)
+    enough, slower = base.knowledge.policy["quick_tok_s"], old.speed.decode_tok_s.estimate
+    return new.speed.decode_tok_s.estimate >= min(enough, slower / _OF_A_CLASS)
 
 
 def merit_points(base: Base, model: Model | ModelRow) -> float:
@@ -163,22 +168,20 @@ def _in_best_format(base: Base, model: Model, remedy: Remedy) -> Option | None:
     if base.request.config:
         change["config"] = None
     other = on_the_larger(base, replace(scenario, precision=precision))
-    steps = 1 + ("precision" in change)
-    option = make_option(base, remedy, change, other, steps=steps)
+    option = make_option(base, remedy, change, other, steps=1 + ("precision" in change))
     return option if option.fits else None
 
 
 def _placed(base: Base, model: Model) -> tuple[Scenario, Format] | None:
     """Wholly on the cards where they hold it, else split as was stated; with its format."""
     own = base.scenario
-    if offloads(own):
-        whole = _with_model(base, replace(own, gpu_layers=None, cpu_experts=0), model)
-        precision = _best_format(base, whole) if whole else None
-        if whole and precision:
-            return whole, precision
-    split = _with_model(base, own, model)
-    precision = _best_format(base, split) if split else None
-    return (split, precision) if split and precision else None
+    whole = [replace(own, gpu_layers=None, cpu_experts=0)] if offloads(own) else []
+    for start in (*whole, own):
+        scenario = _with_model(base, start, model)
+        precision = _best_format(base, scenario) if scenario else None
+        if scenario and precision:
+            return scenario, precision
+    return None
 
 
 def _best_format(base: Base, scenario: Scenario) -> Format | None:
@@ -238,14 +241,9 @@ def _unreleased(base: Base, scenario: Scenario) -> Iterator[Sized]:
 
 def _has_eight_bits(scenario: Scenario, formats: Sequence[Sized]) -> bool:
     """Whether eight bits cost nothing that anybody measured, or are what the card computes in."""
-    return any(
-        (precision.class_bits or 0) >= _EIGHT_BITS
-        and (
-            not scenario.framework.serves_batches
-            or (scenario.gpu and support.is_native(precision, scenario.gpu))
-        )
-        for precision, _ in formats
-    )
+    alone, gpu = not scenario.framework.serves_batches, scenario.gpu
+    eight = [precision for precision, _ in formats if (precision.class_bits or 0) >= _EIGHT_BITS]
+    return any(alone or (gpu and support.is_native(precision, gpu)) for precision in eight)
 
 
 def _is_harsh(base: Base) -> bool:
@@ -276,8 +274,8 @@ def _peer_models(base: Base, related: Collection[str]) -> Sequence[Option]:
     for row in islice(unrelated, _MOST_PEERS_TRIED):
         model = sized_record(row.name, base.knowledge)
         kind = (row.family, bool(model and model.shape.moe))
-        option = _in_best_format(base, model, REMEDY) if model and kind not in kinds else None
-        if option and not _is_outdone(base, option, [*found, *few]):
+        option = _not_outdone(base, model, [*found, *few]) if model and kind not in kinds else None
+        if option:
             kinds.add(kind)
             (few if holds_few(base, option) else found).append(option)
         if len(found) == _MOST_PEERS:

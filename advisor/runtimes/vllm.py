@@ -7,7 +7,6 @@ What its terms come to was compared with what servers printed (docs/memory-accur
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from advisor.runtimes.base import CacheShape, Cells, Range, element_bytes, live_elements, up
@@ -53,11 +52,7 @@ class Vllm(Server):
         full = up(tokens, self.page_tokens)
         span = min(window - 1 + (scenario.max_num_batched_tokens or _STEP_TOKENS), tokens)
         kept = min(up(span, self.page_tokens) + self.page_tokens, full) if window else 0
-        whole, slid = _padded(scenario.model.shape.layer_kinds)
-        held = (
-            -(-sequences * full * whole.numerator // whole.denominator),
-            -(-sequences * kept * slid.numerator // slid.denominator),
-        )
+        held = _padded(scenario.model.shape.layer_kinds, sequences * full, sequences * kept)
         states = sequences * _states(scenario.model.shape)
         return Cells(*held, 0, states, full, kept)
 
@@ -165,18 +160,18 @@ class Vllm(Server):
         return ranks - 1 - rest
 
 
-def _padded(kinds: str) -> tuple[Fraction, Fraction]:
-    """Say how many times its layers the whole and the sliding cache are counted.
+def _padded(kinds: str, whole: int, slid: int) -> tuple[int, int]:
+    """Add what is padded to the cells of the whole and of the sliding cache.
 
     Layers of one kind fill groups that are all of one size, and the last group is padded
     (``_get_kv_cache_groups_uniform_page_size``).
     """
-    sliding = kinds.count("S") + kinds.count("C")
-    counts = (kinds.count("F"), sliding)
+    counts = (kinds.count("F"), kinds.count("S") + kinds.count("C"))
     if not all(counts):
-        return Fraction(1), Fraction(1)
+        return whole, slid
     size = _group(counts)
-    whole, slid = (Fraction(up(count, size), count) for count in counts)
+    held = zip((whole, slid), counts, strict=True)
+    whole, slid = (-(-cells * up(count, size) // count) for cells, count in held)
     return whole, slid
 
 

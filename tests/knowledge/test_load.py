@@ -5,13 +5,15 @@ import shutil
 from pathlib import Path
 
 import pytest
+from msgspec import Raw
+from msgspec.json import encode
 
 from advisor.errors import KnowledgeError, Problems, UserError
 from advisor.files import data_dir
-from advisor.knowledge import check_knowledge, find, load_knowledge
+from advisor.knowledge import Table, check_knowledge, find, load_knowledge
 from advisor.knowledge.file_records import unfold
 from advisor.knowledge.parsing import parse
-from advisor.knowledge.types import Knowledge
+from advisor.knowledge.types import Knowledge, KvType
 
 SOURCES = b"- id: page\n  what: A page.\n  kind: datasheet\n"
 CARD = """\
@@ -111,6 +113,15 @@ def test_a_model_keeps_its_parameters_label_and_context(knowledge: Knowledge) ->
     assert model.config["num_key_value_heads"] == 10
     assert knowledge.models["llava-v1.6-vicuna-13b-hf"].label_parameters_b == 13
     assert knowledge.models["gemma-2-27b"].label_parameters_b == 27
+
+
+def test_records_come_in_file_order_however_they_were_looked_at() -> None:
+    stored = load_knowledge().kv_types
+    table = Table({name: Raw(encode(stored[name])) for name in stored}, KvType)
+    for name in reversed([*stored]):
+        assert table[name].name == name
+    assert [record.name for record in table.values()] == [*table] == [*stored]
+    assert [name for name, _ in table.items()] == [*stored]
 
 
 def test_layer_patterns_are_written_out(knowledge: Knowledge) -> None:
