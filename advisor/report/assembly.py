@@ -26,6 +26,7 @@ from advisor.units import plain
 if TYPE_CHECKING:
     from advisor.advice.conclusions import Conclusions, FiredNote
     from advisor.estimator.picture import MemoryPicture
+    from advisor.runtimes.commands import Command
 
 _REPORT = "report"
 
@@ -226,3 +227,29 @@ def _folded(names: Sequence[str]) -> str:
         heads = listed([head for head, _ in parts])
         return say("barred.format", format=heads, framework=places.pop())
     return listed(list(names))
+
+
+def sources(doc: Advice) -> Mapping[int, str]:
+    """Say at the first command of each kind what it holds that nobody asked for, by rank.
+
+    That is a file that nobody publishes, of which a note tells for the setup itself (rank 0), and
+    the sequences without which a server would not start.
+    """
+    found, said = dict[int, str](), {command.unpublished for command in doc.commands[:1]} | {""}
+    for rank, commands in [(0, doc.commands), *((r.rank, r.commands) for r in doc.recommendations)]:
+        for command in commands[:1]:
+            news = {kind: text for kind, text in _beside(command) if kind not in said}
+            said.update(news)
+            found[rank] = " ".join(news.values())
+    return found
+
+
+def _beside(command: Command) -> Iterator[tuple[str, str]]:
+    if kind := command.unpublished:
+        yield kind, say(f"unpublished.{kind}")
+    program = command.program.partition(" ")[0]
+    if started := known("started", program):
+        yield program, started
+    for kind in ("most_at_start", "too_many_beyond"):
+        if most := getattr(command, kind):
+            yield kind, counted(kind, most)

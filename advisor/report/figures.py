@@ -268,6 +268,11 @@ def few_cards(count: int) -> str:
     return counted("cards.measured", count)
 
 
+def of_each(text: str, sequences: int, name: str = "speed.each") -> str:
+    """Say of a speed that each of several requests has it; nothing where there is none."""
+    return say(name, speed=text) if text and sequences > 1 else text
+
+
 def span(ends: Span | None) -> str:
     """Print ``30 to 90 tok/s``; empty when unknown."""
     return say("speed.span", low=rate(ends.low), high=rate(ends.high)) if ends else ""

@@ -70,6 +70,18 @@ def _at_once(doc: Advice) -> int:
     return (doc.memory.cache_sequences or 0) if runs(doc) else 0
 
 
+def sequences_in(memory: MemoryDoc | After, setup: ScenarioDoc | SetupDoc) -> int:
+    """Count the sequences that figures of memory and speed are of."""
+    return memory.held_sequences or setup.batch
+
+
+def _requests(doc: Advice) -> str:
+    """Say for how many of several requests what is needed is needed."""
+    batch, count = doc.scenario.batch, sequences_in(doc.memory, doc.scenario)
+    kind = "memory.for" if count == batch else "memory.for.one" if count == 1 else "memory.for.some"
+    return say(kind, n=f.count(count), all=f.count(batch)) if batch > 1 else ""
+
+
 def fewer_held(memory: MemoryDoc | After, setup: ScenarioDoc | SetupDoc) -> int | None:
     """The sequences that a server holds at once, where they are fewer than the batch."""
     held = memory.held_sequences
@@ -280,6 +292,7 @@ WRITERS: Mapping[str, Writer] = {
     "memory.cache_windowed": lambda d: flag(_is_windowed(d)),
     "memory.cache_not_all": lambda d: flag(_cache_not_all(d)),
     "options.held_at_most": _held_at_most,
+    "memory.requests": _requests,
     "memory.held_sequences": lambda d: f.count(fewer_held(d.memory, d.scenario)),
     "memory.approximate_parts": lambda d: views.estimated_parts(d.memory.approximate),
     "memory.max_context": lambda d: f.count(_context(d)),

@@ -100,6 +100,7 @@ def _options_page(doc: Advice, rows: Sequence[Mapping[str, str]], templates: Sta
         "options.fitting": str(options.fitting),
         "options.barred": f.count(options.barred or None),
         "options.dominated": f.count(options.dominated or None),
+        "request.several_sequences": f.flag(doc.scenario.batch > 1),
     }
     page = templates_for(templates).page(_TABLE, context)
     return re.sub(r"\n{3,}", "\n\n", page).strip()

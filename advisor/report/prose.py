@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from advisor.knowledge.layers import Stack
 from advisor.report import figures as f
-from advisor.report.assembly import Views, barred
+from advisor.report.assembly import Views, barred, sources
 from advisor.report.figures import known, say, spoken
-from advisor.report.remedy_view import OptionView, Remedy, RemedyFigures, sources
+from advisor.report.remedy_view import OptionView, Remedy, RemedyFigures
 from advisor.report.situation import LONG_CONTEXT_TOKENS
 from advisor.report.templates import Templates, templates_for
 from advisor.report.views import Told, said, whose

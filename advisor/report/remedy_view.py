@@ -11,13 +11,12 @@ from advisor.knowledge.catalogue import TOGETHER
 from advisor.remedies import is_uncertain, settings_of, told_by
 from advisor.report import figures as f
 from advisor.report.figures import counted, flag, known, say
-from advisor.report.memory_view import fewer_held, layers_of, runs
+from advisor.report.memory_view import fewer_held, layers_of, runs, sequences_in
 from advisor.report.views import View, article
 
 if TYPE_CHECKING:
     from advisor.advice.configuration import SetupDoc
     from advisor.advice.document import Advice, Recommendation
-    from advisor.runtimes.commands import Command
     from advisor.scenario.figures import Figure
 
 _SAME_SPEED = 0.03
@@ -224,8 +223,8 @@ def _host_ram(item: Recommendation) -> str:
 def _held(doc: Advice, item: Recommendation) -> str:
     """Say how many requests a server holds at once, where a change makes that another number."""
     held, batch = fewer_held(item.after, item.setup), item.setup.batch
-    before = fewer_held(doc.memory, doc.scenario) if runs(doc) else None
-    if held == before or not item.after.fits:
+    same = held == fewer_held(doc.memory, doc.scenario) and (runs(doc) or not held)
+    if same or batch == 1 or not item.after.fits:
         return ""
     return say("line.held" if held else "line.held.all", n=f.count(held), all=f.count(batch))
 
@@ -235,8 +234,15 @@ def _claimed(share: object) -> str:
 
 
 def _aggregate(item: Recommendation) -> str:
-    several = (item.after.held_sequences or item.setup.batch) > 1
-    return f.speed_range(item.after.aggregate_tok_s) if several else ""
+    return f.speed_range(item.after.aggregate_tok_s) if _of(item) > 1 else ""
+
+
+def _of(item: Recommendation) -> int:
+    return sequences_in(item.after, item.setup)
+
+
+def _point(item: Recommendation, figure: Figure | None) -> str:
+    return f.of_each(f.speed_point(figure), _of(item), "speed.point.each")
 
 
 def _speed_change(before: Figure | None, after: Figure | None) -> str:
@@ -287,6 +293,9 @@ WRITERS: Mapping[str, Callable[[Advice, Recommendation], str]] = {
     "option.saved": lambda _, i: _saved(i, 1),
     "option.added": lambda _, i: _saved(i, -1),
     "option.host_ram": lambda _, i: _host_ram(i),
+    "option.decode_speed": lambda _, i: f.of_each(f.speed_range(i.after.decode_tok_s), _of(i)),
+    "option.speed_point": lambda _, i: _point(i, i.after.decode_tok_s),
+    "option.speculative": lambda _, i: f.of_each(f.span(i.speculative_tok_s), _of(i)),
     "option.speed_change": lambda _, i: _speed_change(i.before.decode_tok_s, i.after.decode_tok_s),
     "option.aggregate_speed": lambda _, i: _aggregate(i),
     "option.alternatives": lambda d, i: f.listed(_alternatives(d, i)),
@@ -309,7 +318,7 @@ def _summary(s: OptionView, before: Figure | None) -> str:
     free = say(kind, size=s["option.headroom"]) if s["option.headroom"] else ""
     ram = say("line.ram", size=s["option.host_ram"]) if s["option.host_ram"] else ""
     point = _drafted(s) or s["option.speed_point"]
-    changed = before is not None and f.speed_point(before) != point
+    changed = before is not None and not point.startswith(f.speed_point(before))
     speed = f"{f.rate(before.estimate)} -> {point}" if before and point and changed else point
     return ", ".join(part for part in (memory, free, ram, s["option.held"], speed) if part)
 
@@ -373,26 +382,3 @@ class Remedy(Struct, frozen=True):
     """Where the rule stands when it is the user's own; else empty."""
     figures: RemedyFigures
     """Its figures in words: ``28.1 -> 15.3 GiB`` and the speed, what it costs, what it asks for."""
-
-
-def sources(doc: Advice) -> Mapping[int, str]:
-    """Say at the first command of each kind what it holds that nobody asked for, by rank.
-
-    That is a file that nobody publishes, of which a note tells for the setup itself (rank 0), and
-    the sequences without which a server would not start.
-    """
-    found, said = dict[int, str](), {command.unpublished for command in doc.commands[:1]} | {""}
-    for rank, commands in [(0, doc.commands), *((r.rank, r.commands) for r in doc.recommendations)]:
-        for command in commands[:1]:
-            news = {kind: text for kind, text in _beside(command) if kind not in said}
-            said.update(news)
-            found[rank] = " ".join(news.values())
-    return found
-
-
-def _beside(command: Command) -> Iterator[tuple[str, str]]:
-    if kind := command.unpublished:
-        yield kind, say(f"unpublished.{kind}")
-    for kind in ("most_at_start", "too_many_beyond"):
-        if most := getattr(command, kind):
-            yield kind, counted(kind, most)

@@ -232,8 +232,6 @@ def _when(speed: SpeedDoc) -> str:
 
 _OF_SPEED: Mapping[str, Callable[[SpeedDoc], str]] = {
     "speed.known": flag,
-    "speed.decode": lambda speed: f.speed_range(speed.decode_tok_s),
-    "speed.point": lambda speed: f.speed_point(speed.decode_tok_s),
     "speed.evidence": lambda speed: f.evidence(speed.decode_tok_s),
     "speed.prefill": lambda speed: f.speed_range(speed.prefill_tok_s),
     "speed.first_token": lambda speed: f.wait(speed.first_token_s),
@@ -243,6 +241,10 @@ _OF_SPEED: Mapping[str, Callable[[SpeedDoc], str]] = {
     "speed.bound_by": lambda speed: say(f"bound.{speed.bound_by}"),
 }
 """What is said of a speed; nothing of one that needs more memory than there is."""
+
+
+def _each(doc: Advice, text: str, name: str = "speed.each") -> str:
+    return f.of_each(text, memory.sequences_in(doc.memory, doc.scenario), name)
 
 
 def _of_full(way: Callable[[SpeedDoc], str]) -> Writer:
@@ -255,6 +257,9 @@ def _of_speed(way: Callable[[SpeedDoc], str]) -> Writer:
     return lambda doc: way(speed) if (speed := _speed(doc)) else ""
 
 
+_full_range = _of_full(lambda full: f.speed_range(full.decode_tok_s))
+
+
 def _few_cards(doc: Advice) -> str:
     speed = _speed(doc)
     return f.few_cards(speed.cards) if speed and not _measured(doc) else ""
@@ -262,7 +267,7 @@ def _few_cards(doc: Advice) -> str:
 
 def _aggregate(doc: Advice) -> str:
     speed = _speed(doc)
-    several = (doc.memory.held_sequences or doc.scenario.batch) > 1
+    several = memory.sequences_in(doc.memory, doc.scenario) > 1
     return f.speed_range(speed.aggregate_tok_s) if speed and several else ""
 
 
@@ -345,10 +350,12 @@ WRITERS: Mapping[str, Writer] = {
     "speed.modelled": _modelled,
     "speed.few_cards": _few_cards,
     "speed.aggregate": _aggregate,
-    "speed.full": _of_full(lambda full: f.speed_range(full.decode_tok_s)),
+    "speed.decode": lambda d: _each(d, f.speed_range(_decode(d))),
+    "speed.point": lambda d: _each(d, f.speed_point(_decode(d)), "speed.point.each"),
+    "speed.full": lambda d: _each(d, _full_range(d)),
     "speed.first_token_full": _of_full(lambda full: f.wait(full.first_token_s)),
     "speed.prompt_full": _of_full(lambda full: f.count(full.prompt_tokens)),
-    "speed.speculative": lambda d: f.span(d.speculative_tok_s) if _decode(d) else "",
+    "speed.speculative": lambda d: _each(d, f.span(d.speculative_tok_s) if _decode(d) else ""),
     "speed.class": lambda d: known("feel", d.facts.get("speed.class")) if _decode(d) else "",
     "host.ram_needed": lambda d: (
         f.amount(_ram_needed(d)) if places_layers(d) or _ram_alone(d) else ""

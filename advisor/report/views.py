@@ -55,8 +55,6 @@ _PRINTERS: Mapping[str, Callable[[Any], str]] = {
     "some": lambda number: f.count(number or None),
     "digits": lambda number: f"{number:.1f}" if number else "",
     "speed": f.speed_range,
-    "point": f.speed_point,
-    "span": f.span,
     "evidence": f.evidence,
     "flag": f.flag,
     "words": lambda text: str(text or "").replace("_", " "),

@@ -18,6 +18,7 @@ from advisor.bulk.site.page import Site, in_parts, markup, numbered, pager, part
 from advisor.errors import RequestError
 from advisor.report import figures as f
 from advisor.report.charts import memory_bar
+from advisor.report.memory_view import sequences_in
 from advisor.report.pages import render_html
 from advisor.report.prose import Length
 from advisor.units import plain, typed
@@ -134,7 +135,8 @@ def _option(item: Recommendation, scale: float) -> Bar:
         parts.append(_line(after.usable_bytes, scale))
     said = [f.amount(after.required_bytes)]
     if after.decode_tok_s:
-        said.append(f.speed_point(after.decode_tok_s))
+        several = sequences_in(after, item.setup)
+        said.append(f.of_each(f.speed_point(after.decode_tok_s), several, "speed.point.each"))
     return Bar(f"{item.rank}. {plain(item.title)}", "", tuple(parts), ", ".join(said))
 
 
