@@ -183,12 +183,10 @@ _WORDS: Final[Sequence[tuple[str, str]]] = (
 )
 """Words of a name -> the format, the first that is found; N is the number that they hold."""
 
-
-@cache
-def _patterns() -> Sequence[tuple[re.Pattern[str], str]]:
-    """Compile them at the first name that is read: a plain start reads none."""
-    bounded = r"(?<![a-z0-9])(?:{})(?![a-z0-9])"
-    return [(re.compile(bounded.format(spelled)), name) for spelled, name in _WORDS]
+_PATTERNS: Final = tuple(
+    (rf"(?<![a-z0-9])(?:{spelled})(?![a-z0-9])", name) for spelled, name in _WORDS
+)
+"""Compiled when the first name is read: a plain start reads none."""
 
 
 def said_in(name: str, *, mlx: bool = False) -> FormatSaid:
@@ -207,8 +205,8 @@ def said_in(name: str, *, mlx: bool = False) -> FormatSaid:
         again = re.compile(rf"(?<![a-z0-9]){re.escape(found[0])}(?![a-z0-9])")
         rest = _OF_TENSORS.sub(" ", again.sub(" ", _without(folded, found)))
         return FormatSaid(found[0].replace(" ", "_"), rest)
-    for pattern, meant in _patterns():
-        if found := pattern.search(folded):
+    for pattern, meant in _PATTERNS:
+        if found := re.search(pattern, folded):
             number = next((group for group in found.groups() if group and group.isdigit()), "")
             rest = _without(folded, found)
             return FormatSaid(_numbered(meant, number, mlx=mlx or "mlx" in _parts(rest)), rest)

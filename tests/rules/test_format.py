@@ -17,7 +17,7 @@ from advisor.knowledge.vocabulary import Vocabulary, load_vocabulary
 from advisor.rules import Test, When
 from advisor.rules.language import parse_rules
 from advisor.rules.language.layout import formatted
-from advisor.rules.language.model import Rule
+from advisor.rules.language.model import Rule, as_stored
 from tests.rules.texts import FULL, LADDER, TABLE
 
 ODD = """\
@@ -147,8 +147,8 @@ def unplaced(rule: Rule) -> Rule:
             add=tuple(replace(term, source=None) for term in score.add),
             when=tuple(replace(t, tests=tuple(map(_test, t.tests))) for t in score.when),
         )
-    cases = tuple(replace(case, source=None) for case in rule.cases)
-    return replace(rule, source=None, cases=cases, when=_when(rule.when), score=score)
+    cases = as_stored([replace(case, source=None) for case in rule.cases])
+    return replace(rule, source=None, stored_cases=cases, when=_when(rule.when), score=score)
 
 
 def _test(test: Test) -> Test:

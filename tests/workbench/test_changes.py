@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.rules import Test, When
-from advisor.rules.language.model import Case, PerTerm, Rule, Score, WhenTerm
+from advisor.rules.language.model import Case, PerTerm, Rule, Score, WhenTerm, as_stored
 from advisor.workbench.cover import Said, Standing
 from advisor.workbench.diff import (
     CHANGES,
@@ -79,7 +79,7 @@ SCORE = Score(
 RULE = Rule(
     "r", "why", When((Test("gpu.tdp", "at least", 350.0, text="at least 350 W"),)),
     action="quantize", score=SCORE, supersedes=("s",),
-    cases=(Case("a case", {"gpu": "RTX 4090"}, "fires"),),
+    stored_cases=as_stored([Case("a case", {"gpu": "RTX 4090"}, "fires")]),
 )  # fmt: skip
 
 
@@ -87,7 +87,7 @@ RULE = Rule(
     ("fields", "what", "parts"),
     [
         ({"why": "because"}, "words only", ("why",)),
-        ({"cases": ()}, "words only", ("cases",)),
+        ({"stored_cases": as_stored([])}, "words only", ("cases",)),
         ({"score": replace(SCORE, base=51.0)}, "edited", ("score",)),
         ({"score": replace(SCORE, when=())}, "edited", ("score",)),
         ({"score": None}, "edited", ("score",)),

@@ -11,7 +11,7 @@ from advisor.advice import Advisor
 from advisor.errors import RequestError
 from advisor.rules import Test, When
 from advisor.rules.language import parse_rules
-from advisor.rules.language.model import Case, PerTerm, Rule, Score, WhenTerm
+from advisor.rules.language.model import Case, PerTerm, Rule, Score, WhenTerm, as_stored
 from advisor.scenario.settings import request_from
 from advisor.workbench.bulk import Evaluation, evaluate_all, rule_mask, with_rule
 from advisor.workbench.cover import standings
@@ -99,7 +99,7 @@ def tried(advisor: Advisor, evaluation: Evaluation, *names: str) -> Mutation:
 @pytest.fixture(scope="module")
 def bare(advisor: Advisor) -> Advisor:
     """The built-in rules without a single case."""
-    rules = tuple(replace(rule, cases=()) for rule in advisor.ruleset.rules)
+    rules = tuple(replace(rule, stored_cases=as_stored([])) for rule in advisor.ruleset.rules)
     return replace(advisor, ruleset=replace(advisor.ruleset, rules=rules))
 
 

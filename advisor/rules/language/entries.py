@@ -27,7 +27,7 @@ from advisor.rules.language.effects import (
     read_conclusion,
     read_effect,
 )
-from advisor.rules.language.model import Case, Draft, Rule
+from advisor.rules.language.model import Case, Draft, Rule, as_stored
 from advisor.yamlfile import Node
 
 Status = Literal["experimental", "stable", "deprecated"]
@@ -98,7 +98,7 @@ def _rule(fields: Fields, reading: Reading) -> Rule:
     rule = replace(
         _about(fields, "rule", reading),
         when=read_when(when, reading) if when else When(()),
-        cases=tuple(case for case, _ in read_cases(fields, reading)),
+        stored_cases=as_stored([case for case, _ in read_cases(fields, reading)]),
     )
     return read_effect(rule, fields, reading)
 
@@ -369,7 +369,7 @@ def _ladder_rule(about: Rule, text: str, table: _Table, cases: Sequence[tuple[Ca
         id=f"{about.id}-{_slug(text)}",
         when=when,
         conclude={table.concluded: value},
-        cases=tuple(_for_value(case, expect, text) for case, expect in cases),
+        stored_cases=as_stored([_for_value(case, expect, text) for case, expect in cases]),
         ladder=about.id,
     )
 

@@ -13,7 +13,7 @@ from functools import cached_property, wraps
 from pathlib import Path
 from typing import Concatenate, Literal, ParamSpec, TypeVar
 
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field, json
 from msgspec.structs import force_setattr
 
 from advisor.errors import Problems, Source, UserError
@@ -104,7 +104,8 @@ class Rule(Struct, frozen=True, omit_defaults=True, dict=True):
     veto: str | None = None
     note: str | None = None
     """For a note: its text when it has no template of its own."""
-    cases: tuple[Case, ...] = ()
+    stored_cases: Raw = Raw(b"[]")
+    """Its cases as JSON; half of all that a start would read."""
     status: Literal["experimental", "stable", "deprecated"] = "stable"
     since: str | None = None
     replaced_by: str | None = None
@@ -115,6 +116,11 @@ class Rule(Struct, frozen=True, omit_defaults=True, dict=True):
     source: Source | None = None
     overlay: Overlay | None = None
     """None for a built-in rule."""
+
+    @cached_property
+    def cases(self) -> tuple[Case, ...]:
+        """Examples beside the rule, read when they are first asked for."""
+        return json.decode(self.stored_cases, type=tuple[Case, ...])
 
     @property
     def kind(self) -> Literal["conclude", "recommend", "veto", "note"]:
@@ -139,6 +145,11 @@ class Rule(Struct, frozen=True, omit_defaults=True, dict=True):
         """Whether the rule names an ``option.*`` fact, so that it is tried once per option."""
         names = (name for test in all_tests(self.when) for name in (test.fact, test.other))
         return any(name is not None and of_option(name) for name in names)
+
+
+def as_stored(cases: Sequence[Case]) -> Raw:
+    """Give cases as a rule holds them."""
+    return Raw(json.encode(cases))
 
 
 class Disabled(Struct, frozen=True, omit_defaults=True):

@@ -17,7 +17,15 @@ from advisor.knowledge.yaml_fields import Collector, guess, listed
 from advisor.rules import When
 from advisor.rules.language.context import Reading
 from advisor.rules.language.entries import read_rules
-from advisor.rules.language.model import Disabled, Draft, Overlay, Rule, Users, read_facts
+from advisor.rules.language.model import (
+    Disabled,
+    Draft,
+    Overlay,
+    Rule,
+    Users,
+    as_stored,
+    read_facts,
+)
 from advisor.rules.language.static_checks import check, known_names
 
 __all__ = ["known_names", "read_layers"]
@@ -375,6 +383,9 @@ def _bare(value: object) -> object:
     """Give a rule without the places in its file, to compare."""
     if isinstance(value, Source):
         return None
+    if isinstance(value, Rule):
+        held = astuple(replace(value, stored_cases=as_stored([])))
+        return [*map(_bare, held), _bare(value.cases)]
     if isinstance(value, Struct):
         return tuple(map(_bare, astuple(value)))
     if isinstance(value, Mapping):
