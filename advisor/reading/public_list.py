@@ -106,7 +106,11 @@ def bare_key(name: str) -> str:
 
 def places() -> Sequence[Path]:
     """Give the lists there may be, in the order in which they count."""
-    return user_data_dir() / FILE, data_dir("knowledge") / FILE
+    return user_data_dir() / FILE, _built_in()
+
+
+def _built_in() -> Path:
+    return data_dir("knowledge") / FILE
 
 
 def find_public(text: str) -> PublicModel | None:
