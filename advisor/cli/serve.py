@@ -18,16 +18,12 @@ from advisor.cli.report_output import takes_folders
 from advisor.errors import RequestError
 from advisor.files import with_extra
 from advisor.knowledge.layers import OwnFiles, stack
+from advisor.service import line
+from advisor.service.workers import Answering, Setup, Workers
 from advisor.units import UnitError, parse_quantity
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
-
-    from advisor.service.workers import Answering, Setup, Workers
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp
-
-    from advisor.service.workers import Answering
 
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -83,13 +79,13 @@ def serve(
     Example: advisor serve --port 8080 --workers 2
     """
     require("serve", "starlette", "uvicorn", "markdown_it")
-    from advisor.service.app import Limits, application  # noqa: PLC0415  an extra
+    from advisor.service import app  # noqa: PLC0415  an extra
 
-    limits, hosts = Limits(body_bytes=_bytes(body_limit)), hosts_of(host, trusted_host)
+    limits, hosts = app.Limits(body_bytes=_bytes(body_limit)), hosts_of(host, trusted_host)
     setup = setup_of(own, files=allow_files, hub=allow_hub)
     lasting = not (allow_files or allow_hub)
     listen(
-        lambda pool: application(pool, limits=limits, log=log, hosts=hosts, lasting=lasting),
+        lambda pool: app.application(pool, limits=limits, log=log, hosts=hosts, lasting=lasting),
         Place(host, port),
         setup,
         workers,
@@ -99,8 +95,6 @@ def serve(
 
 def setup_of(own: OwnFiles, *, files: bool, hub: bool) -> Setup:
     """Say what a worker loads and may reach."""
-    from advisor.service.workers import Setup  # noqa: PLC0415  an extra
-
     return Setup(
         rules=stack(own.rules),
         templates=stack(own.templates),
@@ -145,8 +139,6 @@ def listen(
     Raises:
         UserError: The place cannot be had, or a file of the setup is wrong.
     """
-    from advisor.service.workers import Workers  # noqa: PLC0415  an extra
-
     with _listening(place.host, place.port) as listening:
         pool = Workers(setup, workers or cores(), time_limit)
         asyncio.run(_run(make, pool, listening, place.path, lifespan, 1 + int(2 * time_limit)))
@@ -206,8 +198,6 @@ async def _run(
     lifespan: Literal["on", "off"],
     stop_s: int,
 ) -> None:
-    from advisor.service.watch import line  # noqa: PLC0415  an extra
-
     url = f"{_url(listening)}{path}"
     try:
         await pool.start()
@@ -298,31 +288,12 @@ def mcp(
     Example: advisor mcp --http --port 8766
     """
     require("mcp", "mcp", "uvicorn")
+    from advisor.service import tools  # noqa: PLC0415  an extra
+
     setup = setup_of(own, files=allow_files, hub=allow_hub)
     if http:
         place = Place(host, port, _PATH)
-        listen(partial(_over_http, host), place, setup, workers, time_limit, lifespan="on")
+        make = partial(tools.over_http, host, place.path, hosts_of(host), log)
+        listen(make, place, setup, workers, time_limit, lifespan="on")
     else:
-        from advisor.service.tools import Inside  # noqa: PLC0415  an extra
-
-        asyncio.run(_over_pipes(Inside(setup.session())))
-
-
-def _over_http(host: str, workers: Answering) -> ASGIApp:
-    from advisor.service.tools import server_of  # noqa: PLC0415
-    from advisor.service.watch import Metrics, Watched  # noqa: PLC0415  an extra
-
-    app = server_of(workers).streamable_http_app(
-        streamable_http_path=_PATH, json_response=True, stateless_http=True, host=host
-    )
-    return Watched(app, metrics=Metrics(), log=log, routes=[_PATH], hosts=hosts_of(host))
-
-
-async def _over_pipes(workers: Answering) -> None:
-    from mcp.server.stdio import stdio_server  # noqa: PLC0415  an extra
-
-    from advisor.service.tools import server_of  # noqa: PLC0415
-
-    server = server_of(workers)
-    async with stdio_server() as (received, sent):
-        await server.run(received, sent, server.create_initialization_options())
+        asyncio.run(tools.over_pipes(setup.session()))

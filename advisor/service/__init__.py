@@ -5,7 +5,9 @@ What can be asked is declared here, once: routes, the OpenAPI document and the t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -15,6 +17,8 @@ from advisor.errors import RequestError
 from advisor.reverse.asked import WANTED, Wanted
 from advisor.scenario.settings import AROUND, SETTINGS, WITH_UNITS, Setting
 
+Log = Callable[[str], None]
+"""Takes one line, without its end."""
 _ON = {"true": True, "on": True, "yes": True, "1": True}
 _OFF = {"false": False, "off": False, "no": False, "0": False}
 SWITCH: Mapping[str, bool] = {**_ON, **_OFF}
@@ -197,3 +201,9 @@ def schema_named(name: str, setting: Setting) -> dict[str, Any]:
     if name != setting.with_unit:
         return schema_of(setting)
     return {"type": ["string", "number"], "minLength": 1, "description": setting.help}
+
+
+def line(event: str, **told: object) -> str:
+    """Write a line of the log: JSON with the time, what happened, and what is known of it."""
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    return json.dumps({"time": now, "event": event, **told}, default=str)

@@ -19,10 +19,10 @@ from starlette.types import ASGIApp
 from advisor.errors import RequestError, UserError, did_you_mean
 from advisor.files import code_sha256
 from advisor.memo import Kept
-from advisor.service import FORMS, QUESTIONS, Question, from_query, watch
+from advisor.service import FORMS, QUESTIONS, Log, Question, from_query, line, watch
 from advisor.service.answers import Answer, Asked, read_object, refusal
 from advisor.service.openapi import document, page_to_ask
-from advisor.service.watch import MEDIA, Log, Metrics, Watched, form_wanted, line
+from advisor.service.watch import MEDIA, Metrics, Watched, form_wanted
 from advisor.service.workers import Answering
 
 _LENGTHS = ("short", "standard", "full")

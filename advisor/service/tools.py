@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import mcp_types as types
 import msgspec
 from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 from advisor.api import Session
 from advisor.errors import RequestError, did_you_mean
 from advisor.files import __version__
-from advisor.service import EXPLAIN, QUESTIONS, Question, schema_named
+from advisor.service import EXPLAIN, QUESTIONS, Log, Question, schema_named
 from advisor.service.answers import BRIEF, Answer, Asked, answer
+from advisor.service.watch import Metrics, Watched
 from advisor.service.workers import Answering
 
 _TOOLS = {
@@ -124,6 +126,23 @@ def server_of(workers: Answering) -> Server[Any]:
         on_list_tools=listed,
         on_call_tool=call,
     )
+
+
+def over_http(
+    host: str, path: str, hosts: Collection[str], log: Log, workers: Answering
+) -> Watched:
+    """Make the application that offers the tools at a path, to whoever names one of the hosts."""
+    app = server_of(workers).streamable_http_app(
+        streamable_http_path=path, json_response=True, stateless_http=True, host=host
+    )
+    return Watched(app, metrics=Metrics(), log=log, routes=[path], hosts=hosts)
+
+
+async def over_pipes(session: Session) -> None:
+    """Offer the tools to one client, on standard input and output."""
+    server = server_of(Inside(session))
+    async with stdio_server() as (received, sent):
+        await server.run(received, sent, server.create_initialization_options())
 
 
 class Inside:

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 import traceback
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from advisor.errors import RequestError
-from advisor.service import FORMS
+from advisor.service import FORMS, Log, line
 from advisor.service.answers import MOST_LINE, failure, refusal
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-Log = Callable[[str], None]
-"""Takes one line, without its end."""
 _HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -35,12 +31,6 @@ _NO_SCRIPTS = (
 )
 OTHER = "other"
 """The route of what is none."""
-
-
-def line(event: str, **told: object) -> str:
-    """Write a line of the log: JSON with the time, what happened, and what is known of it."""
-    now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    return json.dumps({"time": now, "event": event, **told}, default=str)
 
 
 class Watched:
