@@ -34,11 +34,10 @@ from advisor.bulk.batch.plan import Plan, shard_count
 from advisor.bulk.batch.product import load_plan
 from advisor.bulk.batch.shard import Making
 from advisor.bulk.batch.store import MANIFEST
-from advisor.bulk.batch.worker import Job, Local, Place, connected
+from advisor.bulk.batch.worker import Cluster, Job, Local, Place, connected
 from advisor.cli.options import LENGTHS, Length, cores
 from advisor.cli.progress import BatchProgress
 from advisor.cli.report_output import takes_own_files
-from advisor.cli.settings import Scheduler, Workers, refuse_both
 from advisor.errors import EngineError, RequestError, did_you_mean, raise_problems
 from advisor.knowledge.layers import OwnFiles
 from advisor.report import prose
@@ -50,6 +49,32 @@ _GO_ON = "Run the same command with --resume to go on."
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _STOPPED = 128
 """Exit code of a run that a signal stopped: this and the signal's number."""
+
+
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Processes; one for each core if left out.")
+]
+Scheduler = Annotated[
+    str | None, typer.Option(metavar="ADDRESS", help="Use the workers of this Dask scheduler.")
+]
+
+
+def refuse_both(workers: int | None, scheduler: str | None) -> None:
+    """Refuse a number of processes where a cluster does the work."""
+    if workers and scheduler:
+        raise typer.BadParameter(
+            "is for a pool; the cluster has its own.", param_hint="'--workers'"
+        )
+
+
+def cluster_of(workers: int | None, scheduler: str | None) -> Cluster | None:
+    """Connect to a cluster where one is named.
+
+    Raises:
+        RequestError: No scheduler answers.
+    """
+    refuse_both(workers, scheduler)
+    return connected(scheduler) if scheduler else None
 
 
 class Asked(Struct, frozen=True):

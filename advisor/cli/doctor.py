@@ -1,9 +1,10 @@
-"""``advisor doctor``: this machine and this program, with what is unusual."""
+"""``advisor doctor`` and ``settings``: this machine, this program, and what stands for flags."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from json import dumps
 from pathlib import Path
 from typing import Annotated
 
@@ -11,20 +12,27 @@ import typer
 from msgspec import json
 
 from advisor.calibration import file_of
-from advisor.cli.options import FindingsFormat, Format, KnowledgeFolder, Output
-from advisor.cli.own_settings import FILE, KINDS, files, house_folders
-from advisor.cli.progress import progress_line
-from advisor.cli.report_output import takes_folders, write
-from advisor.errors import RequestError
+from advisor.cli.options import Format, KnowledgeFolder
+from advisor.cli.own_settings import (
+    ASKED,
+    BUILT_IN_LANGUAGE,
+    FILE,
+    KEYS,
+    OTHER_VARIABLES,
+    VARIABLE,
+    Settings,
+    files,
+    mistyped,
+    own_file,
+    own_settings,
+)
 from advisor.knowledge import load_knowledge
-from advisor.knowledge.layers import OwnFiles
 from advisor.reading.machine import this_machine
 from advisor.report.doctor import CardDoc, DoctorDoc, examined
 from advisor.report.figures import aligned, wrapped
 from advisor.rules.engine import engine_here
+from advisor.scenario.settings import SETTINGS, WITH_UNITS
 from advisor.units import GIB, MIB, counted, plain
-from advisor.workbench.house import House, Looked, check_house
-from advisor.workbench.lint.problem import WRITERS
 
 _WIDTH = 100
 _NOTHING = "-"
@@ -151,62 +159,64 @@ def _gib(size: int | None) -> str:
     return _NOTHING if size is None else f"{size / GIB:.1f} GiB"
 
 
-_SAMPLE = 400
+_NOT_STATED = "not stated"
+_UNLAID = {"prices": "launch prices alone", "language": BUILT_IN_LANGUAGE}
 
 
-@takes_folders
-def check(
-    folder: Annotated[
-        Path | None,
-        typer.Argument(help="Folder with rules/, templates/ and knowledge/, or an advisor.toml."),
-    ] = None,
-    *,
-    own: OwnFiles,
-    sample: Annotated[
-        int, typer.Option(help="Scenarios of the catalogue to try rules on.", min=0, max=1_000_000)
-    ] = _SAMPLE,
+def settings(
     format_: Annotated[
-        FindingsFormat, typer.Option("--format", help="How findings are written.")
-    ] = FindingsFormat.text,
-    output: Output = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 on warnings too.")] = False,
+        Format, typer.Option("--format", metavar="<word>", help="text or json.")
+    ] = Format.text,
 ) -> None:
-    """Check rules, texts, words, knowledge, facts and policy; then write every kind of report.
+    """Show every setting, its value and where it is stated.
 
-    Every action, note and verdict in every format and length: without a finding, each of them
-    was written. Every problem of every file at once; exit code 1 when there is one.
+    A flag goes before the environment (ADVISOR_GPU ...), that before the advisor.toml of a trusted
+    folder, that before your own advisor.toml, that before what is built in.
 
-    Example: advisor check house
+    Example: advisor settings --format json
     """
-    house = _house(folder) if folder else House(*own.folders)
-    looked = check_house(house, sample=sample, progress=progress_line())
-    text = WRITERS[format_.value](looked.problems)
-    write(text + (_summary(looked) if format_ is FindingsFormat.text else ""), output)
-    if any(found.is_error or strict for found in looked.problems):
-        raise typer.Exit(1)
+    own = own_settings()
+    if format_ is Format.json:
+        typer.echo(dumps({key: _stated(own, key) for key in KEYS}, ensure_ascii=False, indent=2))
+        return
+    shown = [("setting", "value", "from"), *(_stated_cells(_stated(own, key), key) for key in KEYS)]
+    for line in (*aligned(shown), "", *_files(), *_variables(), *mistyped()):
+        typer.echo(line.rstrip())
 
 
-def _house(folder: Path) -> House:
-    """Find the parts of a house: those that its advisor.toml names, else those that it has.
-
-    Raises:
-        UserError: There are none, or advisor.toml is wrong.
-    """
-    if not folder.is_dir():
-        raise RequestError(f"{folder} is not a folder", hint="Name a folder of your own files.")
-    named = house_folders(folder)
-    found = named or {kind: (folder / kind,) for kind in KINDS if (folder / kind).is_dir()}
-    if not found:
-        hint = f"It has {', '.join(f'{kind}/' for kind in KINDS)} or a file {FILE}."
-        raise RequestError(f"{folder} holds nothing to check", hint=hint)
-    return House(**found)
+def _stated(own: Settings, key: str) -> dict[str, object]:
+    """Give a setting as JSON has it; of one that is not stated what is built in, in words."""
+    one = own.get(key)
+    if one is None:
+        return {"value": None, "from": "built-in", "default": _built_in(key)}
+    value = one.value if isinstance(one.value, str) else [plain(str(path)) for path in one.value]
+    return {"value": value, "from": one.at, "default": _built_in(key)}
 
 
-def _summary(looked: Looked) -> str:
-    errors = sum(found.is_error for found in looked.problems)
-    counts = ((errors, "error"), (len(looked.problems) - errors, "warning"))
-    said = " and ".join(counted(n, word) for n, word in counts if n) or "no problem found"
-    if not looked.reports:
-        return f"{said}; no report was written, as files are wrong\n"
-    wrote = f"{counted(looked.reports, 'situation')}, each in every format and length"
-    return f"{wrote}, and {counted(looked.texts, 'wording')} of texts written: {said}\n"
+def _built_in(key: str) -> str:
+    if key not in ASKED:
+        return _UNLAID.get(key, "the built-in folder alone")
+    known = WITH_UNITS.get(key) or SETTINGS.get(key)
+    return known.default if known and known.default else _NOT_STATED
+
+
+def _stated_cells(row: Mapping[str, object], key: str) -> tuple[str, str, str]:
+    value, source = row["value"], plain(str(row["from"]))
+    if value is None:
+        return key, f"({row['default']})", source
+    return key, ", ".join(value) if isinstance(value, list) else plain(str(value)), source
+
+
+def _files() -> Iterator[str]:
+    """Say where the files of settings lie, or would."""
+    own = own_file()
+    if os.environ.get(VARIABLE) == "":
+        yield f"no file counts: {VARIABLE} is empty"
+    elif own:
+        yield f"your own file: {plain(str(own))}{'' if own.is_file() else ' (there is none)'}"
+
+
+def _variables() -> Iterator[str]:
+    for name in OTHER_VARIABLES:
+        if value := os.environ.get(name):
+            yield f"{name}: {plain(value)}"

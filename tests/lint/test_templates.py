@@ -13,8 +13,7 @@ from advisor.report.assembly import document
 from advisor.report.grammar import placeholders
 from advisor.report.remedy_view import OptionView
 from advisor.report.situation import Situation
-from advisor.workbench.lint.corrections import renamed_texts
-from advisor.workbench.lint.templates import BARE, check_templates
+from advisor.workbench.lint.templates import BARE, check_templates, renamed_texts
 from tests.cli.running import run
 from tests.report.samples import SAMPLES
 

@@ -100,7 +100,7 @@ def corrected(asked: Sequence[Asked], means: Means) -> Corrections:
 
 def _corrected(asked: Asked, means: Means) -> Corrections:
     *below, own = stack(asked.folder) or (data_dir("rules"),)
-    found = {name: _decoded(content) for name, content in read_tree(own, [".yaml"]).items()}
+    found = {name: decoded(content) for name, content in read_tree(own, [".yaml"]).items()}
     texts = {name: text for name, text in found.items() if text is not None}
     after, changes = dict(texts), list[str]()
     with tempfile.TemporaryDirectory() as folder:
@@ -122,24 +122,8 @@ def _corrected(asked: Asked, means: Means) -> Corrections:
     return Corrections(files, changes)
 
 
-def renamed_texts(folder: Path) -> Sequence[Edited]:
-    """Give the templates that name facts as they once did, with the names of today.
-
-    Comments and white space stay. Templates that cannot be taken apart are left as they are.
-    """
-    from advisor.report.template_reader import TemplateReader  # noqa: PLC0415 - start-up
-
-    reader = TemplateReader([folder])
-    found: list[Edited] = []
-    for name, content in read_tree(folder, [".j2"]).items():
-        text = _decoded(content)
-        after = reader.renamed(text, name) if text is not None else None
-        if text is not None and after is not None and after != text:
-            found.append(Edited(folder / name, openable(folder / name), text, after))
-    return found
-
-
-def _decoded(content: bytes) -> str | None:
+def decoded(content: bytes) -> str | None:
+    """Give the text of a file; None where it is not UTF-8."""
     try:
         return content.decode()
     except UnicodeDecodeError:

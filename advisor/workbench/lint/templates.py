@@ -15,10 +15,13 @@ from advisor.files import data_dir, read_tree
 from advisor.knowledge.layers import Stack, stack
 from advisor.remedies import rule_vocabulary
 from advisor.report.figures import words_of
+from advisor.report.grammar import Violation
+from advisor.report.template_reader import TemplateReader, located, problems_in, too_much
 from advisor.report.word_file import FILE, read_source, read_words
 from advisor.rules.language import load_rules
-from advisor.rules.language.model import SUFFIX, Rule, text_of
+from advisor.rules.language.model import SUFFIX, Rule, openable, text_of
 from advisor.scenario.settings import STATED
+from advisor.workbench.lint.corrections import Edited, decoded
 from advisor.workbench.lint.problem import Problem, in_order, problem, problems_of
 from advisor.workbench.lint.trials import render_problems
 
@@ -93,12 +96,25 @@ def _owner(parts: Sequence[tuple[Sequence[str], _Folder]], error: UserError) -> 
     return next((own for names, own in reversed(parts) if name in names), parts[-1][1])
 
 
+def renamed_texts(folder: Path) -> Sequence[Edited]:
+    """Give the templates that name facts as they once did, with the names of today.
+
+    Comments and white space stay. Templates that cannot be taken apart are left as they are.
+    """
+    reader = TemplateReader([folder])
+    found: list[Edited] = []
+    for name, content in read_tree(folder, [".j2"]).items():
+        text = decoded(content)
+        after = reader.renamed(text, name) if text is not None else None
+        if text is not None and after is not None and after != text:
+            found.append(Edited(folder / name, openable(folder / name), text, after))
+    return found
+
+
 class _Folder:
     """The templates of one folder, each checked by itself."""
 
     def __init__(self, folder: Path, given: Path | None) -> None:
-        from advisor.report.template_reader import TemplateReader  # noqa: PLC0415 - start-up
-
         self._folder = folder
         self._given = given
         self._reader = TemplateReader([folder])
@@ -110,8 +126,6 @@ class _Folder:
 
     def problems(self, name: str) -> Iterator[Problem]:
         """Find what is wrong with one template."""
-        from advisor.report.template_reader import problems_in, too_much  # noqa: PLC0415 - start-up
-
         if name == FILE:
             yield from self.told(read_words(self._folder, words_of(None))[1])
             return
@@ -137,9 +151,6 @@ class _Folder:
             yield problem(error.lint or "template-forbidden", error.message, place, error.hint)
 
     def _numbers(self, name: str, source: str) -> Iterator[Problem]:
-        from advisor.report.grammar import Violation  # noqa: PLC0415 - likewise
-        from advisor.report.template_reader import located  # noqa: PLC0415 - likewise
-
         for bare in numbers_without_unit(self._reader.tree(source, name)):
             if bare.written:
                 column = source.splitlines()[bare.line - 1].find(bare.word) + 1
