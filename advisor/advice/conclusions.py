@@ -10,6 +10,7 @@ from msgspec import Struct
 from advisor.advice.document import Because, Provenance
 from advisor.knowledge.layers import SwitchedOff, UserEntry, user_record
 from advisor.knowledge.vocabulary import FactValue
+from advisor.reading.public_list import own_entry
 from advisor.remedies.option import Expected, Option
 from advisor.scenario.figures import BreakEven
 
@@ -157,8 +158,6 @@ def _listed(scenarios: Collection[Scenario]) -> Iterator[UserEntry]:
     """Give the models that come from the user's own public list."""
     models = [m for s in scenarios for m in (s.model, s.draft_model) if m and m.origin == "list"]
     for hf_id in dict.fromkeys(model.hf_id or "" for model in models):
-        from advisor.reading.public_list import own_entry  # noqa: PLC0415  seldom
-
         if entry := own_entry(hf_id):
             yield entry
 

@@ -13,6 +13,7 @@ import typer
 from advisor.cli.own_settings import COMPLETING, folders, own_settings
 from advisor.errors import RequestError, UserError, did_you_mean
 from advisor.files import packaged
+from advisor.knowledge import load_knowledge
 from advisor.scenario.settings import SETTINGS
 
 SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
@@ -81,8 +82,6 @@ def offered(setting: str, words: Iterable[str] = ()) -> Callable[[str], list[str
 
 def _names(table: str) -> Iterable[str]:
     """List names that need no quotes: with hyphens for spaces, of cards without the brand too."""
-    from advisor.knowledge import load_knowledge  # noqa: PLC0415 - for the tab key alone
-
     found: dict[str, None] = {}
     with suppress(UserError):
         known = load_knowledge(folders(own_settings(told=False)).get("knowledge"))

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from advisor.cli.own_settings import COMPLETING
 from advisor.errors import RequestError, UserError, did_you_mean, raise_problems
 from advisor.knowledge.layers import named_twice
+from advisor.scenario.resolve import problems_of
 from advisor.scenario.settings import (
     AROUND,
     FLAGS,
@@ -154,8 +155,6 @@ class Asked(Struct, frozen=True):
             UserError: Every flag that could not, and everything wrong with the rest.
         """
         if self.wrong:
-            from advisor.scenario.resolve import problems_of  # noqa: PLC0415  only where something is wrong
-
             raise_problems([*self.wrong, *problems_of(self.request, knowledge)])
         return self.request
 

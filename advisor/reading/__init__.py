@@ -21,6 +21,7 @@ from advisor.knowledge.catalogue import MOST_CARDS, Cards, put_together
 from advisor.knowledge.index import by_text
 from advisor.knowledge.names import find_model
 from advisor.knowledge.types import Gpu, Knowledge
+from advisor.models.hub_names import has_hub_form
 from advisor.reading.known import (
     IDEOGRAPH,
     ModelRead,
@@ -286,16 +287,14 @@ def local_model(text: str, knowledge: Knowledge, *, hub: bool, offline: bool) ->
         if _names_a_hub_file(text) and not is_read(knowledge, text):
             raise RequestError(f"'{text[:200]}' is not on this machine", hint=_HINT)
         return text
-    from advisor.models.hub_names import has_hub_form  # noqa: PLC0415  only when asked
-
     known = not has_hub_form(text) or _exists(text)
     return text if known else _known_or_fetched(text, knowledge, offline=offline)
 
 
 def _known_or_fetched(text: str, knowledge: Knowledge, *, offline: bool) -> str:
-    from advisor.models.hub import fetch, repository_of  # noqa: PLC0415
+    from advisor.models import hub  # noqa: PLC0415  http and what guards it, only where it is asked
 
-    repository, hint = repository_of(text), ""
+    repository, hint = hub.repository_of(text), ""
     if repository is not None and "/" in repository:
         try:
             find_model(knowledge, repository)
@@ -304,7 +303,7 @@ def _known_or_fetched(text: str, knowledge: Knowledge, *, offline: bool) -> str:
         else:
             return repository
     try:
-        return str(fetch(text, offline=offline))
+        return str(hub.fetch(text, offline=offline))
     except RequestError as error:
         error.hint = " ".join(filter(None, (error.hint, hint)))
         raise

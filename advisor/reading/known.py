@@ -30,6 +30,8 @@ from advisor.knowledge.names import find_format_candidates
 from advisor.knowledge.types import Format, Gpu, Knowledge, ModelRecord
 from advisor.models import model_from_record
 from advisor.models.stored_tensors import Model
+from advisor.reading.format_patterns import patterned
+from advisor.reading.public_list import exact
 from advisor.units import GIB, UnitError, parse_size_as_sold
 
 IDEOGRAPH: Final = re.compile(r"[\u3400-\u9fff]")
@@ -293,8 +295,6 @@ def tuned_of(record: ModelRecord, tuning: str, knowledge: Knowledge) -> Model | 
     publisher, _, own = (record.hf_id or "").partition("/")
     if tuning != "instruct" or not own:
         return None
-    from advisor.reading.public_list import exact  # noqa: PLC0415  seldom
-
     for ending in _TUNED_ENDINGS:
         listed = exact(f"{publisher}/{own.removesuffix('-hf')}-{ending}")
         if listed is not None:
@@ -328,8 +328,6 @@ def read_format(knowledge: Knowledge, text: str) -> FormatRead:
     try:
         return FormatRead(find_format_candidates(knowledge, text))
     except RequestError:
-        from advisor.reading.format_patterns import patterned  # noqa: PLC0415  a plain name does without
-
         found = patterned(knowledge, text)
         if found is None:
             raise

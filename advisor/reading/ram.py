@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from advisor.errors import RequestError, did_you_mean
 from advisor.files import data_dir
-from advisor.units import GIB, counted, parse_size_as_sold, shortened
+from advisor.units import GIB, UnitError, counted, parse_size_as_sold, shortened
 
 FILE: Final = "ram_types.tsv"
 BYTES_PER_TRANSFER: Final = 8
@@ -125,6 +125,19 @@ def read_ram(text: str) -> tuple[float | None, RamKind | None]:
         return parse_size_as_sold(text) / GIB, None
     _check(text, kind, _BESIDE.sub("", rest))
     return size, kind if kind != RamKind() else None
+
+
+def kind_in(text: str) -> RamKind:
+    """Read the kind of memory alone, ``DDR5-6000 x2``.
+
+    Raises:
+        RequestError: It is none, has a word that is not understood, or nobody makes it.
+    """
+    try:
+        return read_ram(text)[1] or RamKind()
+    except UnitError:
+        hint = "Write for example DDR5-6000 x2."
+        raise RequestError(f"'{text}' is no type of system RAM", hint=hint) from None
 
 
 def _without(text: str, found: re.Match[str]) -> str:

@@ -12,6 +12,7 @@ from msgspec import Struct
 from advisor.errors import RequestError
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.models.stored_tensors import PACKED, Model
+from advisor.reading.format_patterns import library_format
 from advisor.reading.known import read_format
 from advisor.scenario import divides, sharing, support, ways_for
 from advisor.scenario.capability import is_obtainable
@@ -114,11 +115,8 @@ def precision_asked(
 
 def _asked_by_none(model: Model, framework: Framework | None) -> str:
     """Say what a model is taken in whose files are not here; a config.json alone is 16 bits."""
-    if framework and framework.library_tags:
-        from advisor.reading.format_patterns import library_format  # noqa: PLC0415  of one framework
-
-        if held := library_format(model.name):
-            return held
+    if framework and framework.library_tags and (held := library_format(model.name)):
+        return held
     readable = set(framework.formats if framework and framework.usual_formats else ())
     if model.native_formats and (not readable or readable.intersection(model.native_formats)):
         return PUBLISHED

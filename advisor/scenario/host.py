@@ -23,12 +23,12 @@ from advisor.knowledge.types import Knowledge
 from advisor.reading import find_cards
 from advisor.reading.known import names_processor
 from advisor.scenario.settings import WITH_UNITS, Request, quantities
-from advisor.units import GB, GIB, UnitError, counted
+from advisor.units import GB, GIB, counted
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Gpu
     from advisor.reading.machine.probe import Machine
-    from advisor.reading.ram import Cpu, RamKind
+    from advisor.reading.ram import Cpu, RamKind, RamType
     from advisor.scenario import Scenario
 
 _MT = 8e6
@@ -117,26 +117,16 @@ def _exact(value: float) -> Range:
 
 
 def _told(request: Request, gpu: Gpu | None, policy: Mapping[str, float]) -> RamPace:
-    from advisor.reading.ram import RamKind, find_cpu  # noqa: PLC0415  read where named
+    from advisor.reading import ram  # noqa: PLC0415  read where memory or processor is named
 
-    kind = (_kind_of(request.ram_type) if request.ram_type else None) or RamKind()
-    cpu, sockets = find_cpu(request.cpu) if request.cpu else (None, 1)
+    kind = ram.kind_in(request.ram_type) if request.ram_type else ram.RamKind()
+    cpu, sockets = ram.find_cpu(request.cpu) if request.cpu else (None, 1)
     if cpu:
         _refuse_unlike(kind, cpu, sockets)
     channels = _channels(kind, cpu, sockets, gpu, policy)
-    rates = _rates(kind, cpu, gpu, policy)
+    rates = _rates(kind, cpu, ram.ram_types()) or _usual_rates(gpu, policy)
     bandwidth = rates * channels * _exact(_MT)
     return RamPace(bandwidth, _said(kind, cpu, rates, channels, bandwidth))
-
-
-def _kind_of(text: str) -> RamKind | None:
-    from advisor.reading.ram import read_ram  # noqa: PLC0415  likewise
-
-    try:
-        return read_ram(text)[1]
-    except UnitError:
-        hint = "Write for example DDR5-6000 x2."
-        raise RequestError(f"'{text}' is no type of system RAM", hint=hint) from None
 
 
 def _refuse_unlike(kind: RamKind, cpu: Cpu, sockets: int) -> None:
@@ -167,18 +157,15 @@ def _channels(
     return Range(min(filled, there.least), min(filled, there.most), min(filled, there.middle))
 
 
-def _rates(kind: RamKind, cpu: Cpu | None, gpu: Gpu | None, policy: Mapping[str, float]) -> Range:
-    """Give MT/s: as stated, but on locked processors no faster than they take."""
-    from advisor.reading.ram import ram_types  # noqa: PLC0415  read where memory is named
-
+def _rates(kind: RamKind, cpu: Cpu | None, known: Mapping[str, RamType]) -> Range | None:
+    """Give MT/s: as stated, but on locked processors no faster than they take; None: unstated."""
     most = cpu.rate(kind.type) if cpu and kind.type else None
     if kind.rate:
         locked = most if cpu and not cpu.overclocks else None
         return _exact(min(kind.rate, locked or kind.rate))
     if not cpu and not kind.type:
-        return _usual_rates(gpu, policy)
+        return None
     taken = {kind.type: most} if kind.type else dict(cpu.memory) if cpu else {}
-    known = ram_types()
     ends = []
     for name, rate in taken.items():
         one = known[name or ""]
@@ -233,9 +220,9 @@ def cards_here(knowledge: Knowledge) -> Cards:
         UserError: It has none, none that is known, they do not work together, or it may not be
             asked for this request.
     """
-    from advisor.reading.machine.mapped import local_cards  # noqa: PLC0415 - where it is asked
+    from advisor.reading.machine import mapped  # noqa: PLC0415 - where it is asked
 
-    return local_cards(_machine(), knowledge)
+    return mapped.local_cards(_machine(), knowledge)
 
 
 def _machine() -> Machine:
