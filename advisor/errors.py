@@ -13,9 +13,10 @@ AdvisorError
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from difflib import SequenceMatcher, get_close_matches
 
 from msgspec import Struct
 
@@ -170,6 +171,48 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
     quoted = [f"'{name}'" for name in names]
     listed = quoted[0] if len(quoted) == 1 else ", ".join(quoted[:-1]) + " or " + quoted[-1]
     return f"Did you mean {listed}?"
+
+
+_SURE = 0.85
+_LINKS = re.compile(r"[-_ ]")
+_DIGIT = re.compile(r"\d")
+_ONE_NAME = re.compile(r"Did you mean '([^']+)'\?")
+
+
+def guess(word: str, choices: Collection[str]) -> str:
+    """Give ``Did you mean 'x'?``: the one that is surely meant, else up to three, or nothing."""
+    names = nearest(word, choices)
+    sure = names and SequenceMatcher(None, word.casefold(), names[0].casefold()).ratio() >= _SURE
+    alone = sure and (
+        _letters(word) == _letters(names[0]) or not any(is_slip(word, n) for n in names[1:])
+    )
+    return did_you_mean(word, names[:1] if alone else names)
+
+
+def correction(word: str, hint: str) -> Edit | None:
+    """Give the edit that a hint asks for when it names one possibility, a slip away."""
+    match = _ONE_NAME.fullmatch(hint)
+    return Edit(word, match[1]) if match and is_slip(word, match[1]) else None
+
+
+def is_slip(word: str, name: str) -> bool:
+    """Whether a name was meant: one letter too many, too few, wrong or swapped with the next.
+
+    Case, hyphens and underscores aside. A digit is never a slip: 4090 and 4080 are two cards.
+    """
+    typed, meant = _letters(word), _letters(name)
+    if _DIGIT.findall(typed) != _DIGIT.findall(meant) or min(len(typed), len(meant)) <= _SHORT:
+        return typed == meant
+    begin = next((i for i, (a, b) in enumerate(zip(typed, meant, strict=False)) if a != b), None)
+    if begin is None:
+        return abs(len(typed) - len(meant)) <= 1
+    rest, wanted = typed[begin:], meant[begin:]
+    swapped = rest[:2] == wanted[1::-1] and rest[2:] == wanted[2:]
+    return swapped or wanted[1:] in {rest, rest[1:]} or rest[1:] == wanted
+
+
+def _letters(text: str) -> str:
+    return _LINKS.sub("", text.casefold())
 
 
 _LETTERS = 3

@@ -38,8 +38,6 @@ def with_measurements(knowledge: Knowledge, path: Path | None) -> Knowledge:
     """
     if path is None or not path.exists():
         return knowledge
-    from advisor.calibration import user  # noqa: PLC0415 - csv, statistics, tempfile
     from advisor.calibration.user import effect  # noqa: PLC0415 - csv, statistics, tempfile
 
-    data, stored = user.load(path)
-    return effect.laid_over(knowledge, stored, data, str(path)) if stored else knowledge
+    return effect.file_laid_over(knowledge, path)

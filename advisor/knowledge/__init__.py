@@ -103,9 +103,7 @@ def build(
         Problems: Several are.
     """
     problems: list[UserError] = []
-    from advisor.knowledge.parsing import parse  # noqa: PLC0415 - pydantic and pyyaml, which a warm start does without
-
-    found = parse(files, problems)
+    found = _parsed(files, problems)
     places = places_of(files)
     raise_at([p for p in problems if p.lint not in WARNINGS], shown, user, places)
     index = dict(found.index)
@@ -228,6 +226,12 @@ class Table(Mapping[str, _R]):
         return name in self._stored
 
 
+def _parsed(files: Mapping[str, bytes], problems: list[UserError]) -> Knowledge:
+    from advisor.knowledge.parsing import parse  # noqa: PLC0415 - pydantic and pyyaml, which a warm start does without
+
+    return parse(files, problems)
+
+
 Row = tuple[str, str, str]
 """Table, name, short description."""
 
@@ -241,14 +245,12 @@ def check_knowledge(
         folders: Of knowledge files, each over those before it.
         checks: What more finds problems in the files, by relative path.
     """
-    from advisor.knowledge.parsing import parse  # noqa: PLC0415 - pydantic: looking up does without
-
     try:
         files, user = read_files(folders)
     except KnowledgeError as missing:
         return [missing]
     problems: list[UserError] = []
-    parse(files, problems)
+    _parsed(files, problems)
     problems += [problem for check in checks for problem in check(files)]
     return sorted(
         (moved_to(problem, shown_folder(folders), user, places_of(files)) for problem in problems),

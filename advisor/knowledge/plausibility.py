@@ -12,10 +12,9 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from advisor.errors import KnowledgeError
+from advisor.errors import KnowledgeError, is_slip
 from advisor.knowledge.record_links import Read
 from advisor.knowledge.types import UNUSUAL, Format, Framework, GgmlType, Gpu, KvType, ModelRecord
-from advisor.knowledge.yaml_fields import is_slip
 from advisor.units import GIB
 
 _UNUSUAL, _IMPOSSIBLE = 3.3, 10.0

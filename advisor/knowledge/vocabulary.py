@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from msgspec import Struct
 
-from advisor.errors import KnowledgeError, Source, did_you_mean, nearest, raise_problems
+from advisor.errors import KnowledgeError, Source, did_you_mean, guess, nearest, raise_problems
 from advisor.files import compiled, data_dir, read_whole, real
 from advisor.knowledge.layers import Stack, layers, stack
 from advisor.units import UnitError, dimension_of, format_quantity, gib
@@ -118,8 +118,6 @@ class Vocabulary(Struct, frozen=True):
             name: What was written, perhaps without its group or in the wrong one.
             among: Names to choose from; all facts by default.
         """
-        from advisor.knowledge.yaml_fields import guess  # noqa: PLC0415 - for mistakes only
-
         names = self.facts if among is None else among
         sure = nearest(name, names, most=1)
         last = name.rpartition(".")[2]
@@ -231,11 +229,9 @@ def read_facts(
         problems: Where mistakes go.
         below: The facts that it is laid over; what they mean stays.
     """
-    from advisor.knowledge.yaml_fields import Fields  # noqa: PLC0415 - likewise
-
     facts: dict[str, FactType] = {}
     for node in problems.entries(content, shown, "- fact: GROUP.NAME"):
-        entry = Fields.of(node, "a fact", problems)
+        entry = problems.mapping(node, "a fact")
         if entry is None:
             continue
         key = "text" if "text" in entry else "fact"

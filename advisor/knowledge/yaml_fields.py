@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
-from difflib import SequenceMatcher
 
 from msgspec import Struct, field
 
-from advisor.errors import Edit, Problems, Source, UserError, did_you_mean, nearest
+from advisor.errors import (
+    Edit,
+    Problems,
+    Source,
+    UserError,
+    correction,
+    guess,
+)
 from advisor.yamlfile import Node, read_yaml
 
-_SURE = 0.85
-_SHORT = 2
-_LINKS = re.compile(r"[-_ ]")
-_DIGIT = re.compile(r"\d")
-_ONE_NAME = re.compile(r"Did you mean '([^']+)'\?")
 COMMA = "Between { } a comma ends the value: put a value with commas in quotes."
 _LONGEST = 600
 
@@ -79,41 +79,9 @@ class Collector(Struct):
             self.add("the list is empty.", root.source, hint, lint="empty-file")
         return root.value
 
-
-def guess(word: str, choices: Collection[str]) -> str:
-    """Give ``Did you mean 'x'?``: the one that is surely meant, else up to three, or nothing."""
-    names = nearest(word, choices)
-    sure = names and SequenceMatcher(None, word.casefold(), names[0].casefold()).ratio() >= _SURE
-    alone = sure and (
-        _letters(word) == _letters(names[0]) or not any(is_slip(word, n) for n in names[1:])
-    )
-    return did_you_mean(word, names[:1] if alone else names)
-
-
-def correction(word: str, hint: str) -> Edit | None:
-    """Give the edit that a hint asks for when it names one possibility, a slip away."""
-    match = _ONE_NAME.fullmatch(hint)
-    return Edit(word, match[1]) if match and is_slip(word, match[1]) else None
-
-
-def is_slip(word: str, name: str) -> bool:
-    """Whether a name was meant: one letter too many, too few, wrong or swapped with the next.
-
-    Case, hyphens and underscores aside. A digit is never a slip: 4090 and 4080 are two cards.
-    """
-    typed, meant = _letters(word), _letters(name)
-    if _DIGIT.findall(typed) != _DIGIT.findall(meant) or min(len(typed), len(meant)) <= _SHORT:
-        return typed == meant
-    begin = next((i for i, (a, b) in enumerate(zip(typed, meant, strict=False)) if a != b), None)
-    if begin is None:
-        return abs(len(typed) - len(meant)) <= 1
-    rest, wanted = typed[begin:], meant[begin:]
-    swapped = rest[:2] == wanted[1::-1] and rest[2:] == wanted[2:]
-    return swapped or wanted[1:] in {rest, rest[1:]} or rest[1:] == wanted
-
-
-def _letters(text: str) -> str:
-    return _LINKS.sub("", text.casefold())
+    def mapping(self, node: Node, what: str) -> Fields | None:
+        """Take a mapping, called ``what`` in messages; anything else is a problem."""
+        return Fields.of(node, what, self)
 
 
 def listed(names: Collection[str]) -> str:

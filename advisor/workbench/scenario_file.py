@@ -8,11 +8,11 @@ from typing import cast
 
 from msgspec import Struct, field
 
-from advisor.errors import RuleFileError, Source, UserError, raise_problems
+from advisor.errors import RuleFileError, Source, UserError, correction, guess, raise_problems
 from advisor.files import data_dir, read_tree
 from advisor.knowledge.layers import Stack, stack
 from advisor.knowledge.vocabulary import ACTION_FACT, Vocabulary
-from advisor.knowledge.yaml_fields import Collector, Fields, correction, guess, listed
+from advisor.knowledge.yaml_fields import Collector, Fields, listed
 from advisor.rules import Test
 from advisor.rules.language import SCENARIOS
 from advisor.rules.language.conditions import read_condition, split_verb

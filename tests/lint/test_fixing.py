@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.errors import RequestError
-from advisor.knowledge.yaml_fields import is_slip
+from advisor.errors import RequestError, is_slip
 from advisor.workbench.lint import Asked, Means
 from advisor.workbench.lint.corrections import Edited, corrected, differences, replace_files
 

@@ -8,11 +8,11 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 
 from advisor.bulk.batch.file_names import absolute, card_name
-from advisor.errors import RequestError, UserError, as_sentence, raise_problems
+from advisor.errors import RequestError, UserError, as_sentence, guess, raise_problems
 from advisor.knowledge import names
 from advisor.knowledge.field_kinds import is_date
 from advisor.knowledge.types import Gpu, Knowledge, ModelRecord
-from advisor.knowledge.yaml_fields import Collector, Fields, guess
+from advisor.knowledge.yaml_fields import Collector, Fields
 from advisor.models import model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.reading import find_cards

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from statistics import median
 from typing import Literal
 
 from msgspec.structs import replace
 
-from advisor.calibration.user import Stored
+from advisor.calibration.user import Stored, load
 from advisor.calibration.user.physics import FAR, figure_for
 from advisor.calibration.user.plausibility import scenario_of
 from advisor.errors import RequestError, Source, UserError, raise_problems
@@ -33,6 +34,16 @@ _Kind = Literal["dense", "experts", "prefill"]
 _DEEPEST = 2048
 """Tokens; as for the published card factors, so that the cache says little."""
 _SHORTEST_PROMPT, _LONGEST_PROMPT = 256, 2048
+
+
+def file_laid_over(knowledge: Knowledge, path: Path) -> Knowledge:
+    """Lay the figures that a file holds over the knowledge; of one without any, give it back.
+
+    Raises:
+        UserError: The file is damaged, or names what the knowledge does not have.
+    """
+    data, stored = load(path)
+    return laid_over(knowledge, stored, data, str(path)) if stored else knowledge
 
 
 def laid_over(knowledge: Knowledge, stored: Sequence[Stored], data: bytes, shown: str) -> Knowledge:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import cast
 
-from advisor.errors import Edit
+from advisor.errors import Edit, correction, guess
 from advisor.knowledge.vocabulary import FactKind, FactType
-from advisor.knowledge.yaml_fields import COMMA, Fields, correction, guess, listed
+from advisor.knowledge.yaml_fields import COMMA, Fields, listed
 from advisor.rules import Test, Verb, When, all_tests
 from advisor.rules.language.context import Reading
 from advisor.units import UnitError, parse_quantity

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct, field
 
-from advisor.errors import Edit, RequestError, RuleFileError, Source
+from advisor.errors import Edit, RequestError, RuleFileError, Source, correction, guess
 from advisor.knowledge.names import find_format_candidates, find_framework, find_kv_type, find_model
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType, ModelRecord, Names
 from advisor.knowledge.vocabulary import FactType, Vocabulary
-from advisor.knowledge.yaml_fields import Collector, correction, guess, listed
+from advisor.knowledge.yaml_fields import Collector, listed
 from advisor.reading import find_gpu
 from advisor.units import DIMENSIONS, Quantity, UnitError, UnknownUnitError, as_sold, parse_quantity
 from advisor.yamlfile import parse_yaml

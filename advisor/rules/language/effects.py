@@ -8,9 +8,9 @@ from typing import Literal, cast
 
 from msgspec.structs import replace
 
-from advisor.errors import Source
+from advisor.errors import Source, correction, guess
 from advisor.knowledge.vocabulary import ACTION_FACT, FactType
-from advisor.knowledge.yaml_fields import Fields, correction, guess, listed
+from advisor.knowledge.yaml_fields import Fields, listed
 from advisor.rules.language.conditions import read_tests
 from advisor.rules.language.context import MAX_TEXT_BYTES, Reading
 from advisor.rules.language.model import Case, PerTerm, Rule, Score, WhenTerm

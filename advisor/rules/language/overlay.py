@@ -11,9 +11,9 @@ from itertools import groupby
 from msgspec import Struct, field
 from msgspec.structs import astuple, replace
 
-from advisor.errors import RuleFileError, Source
+from advisor.errors import RuleFileError, Source, guess
 from advisor.knowledge.vocabulary import Vocabulary
-from advisor.knowledge.yaml_fields import Collector, guess, listed
+from advisor.knowledge.yaml_fields import Collector, listed
 from advisor.rules import When
 from advisor.rules.language.context import Reading
 from advisor.rules.language.entries import read_rules

@@ -8,9 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 from msgspec import Struct
 
-from advisor.errors import RuleFileError, Source
+from advisor.errors import RuleFileError, Source, correction, guess
 from advisor.knowledge.vocabulary import ACTION_FACT
-from advisor.knowledge.yaml_fields import correction, guess
 from advisor.rules import Branch, Test
 from advisor.rules.language.context import Reading
 from advisor.rules.language.model import Draft, Rule, read_facts, scored_tests
