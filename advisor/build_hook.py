@@ -33,15 +33,11 @@ class CompiledData(BuildHookInterface[Any]):
         os.environ["ADVISOR_CACHE_DIR"] = str(folder)
         sys.path.insert(0, self.root)
         from advisor.advice import Advisor  # noqa: PLC0415  needs the path above
-        from advisor.files import data_dir, read_tree  # noqa: PLC0415
         from advisor.models import stored_shapes  # noqa: PLC0415
-        from advisor.report.templates import templates_for  # noqa: PLC0415
+        from advisor.report.templates import compile_texts  # noqa: PLC0415
 
-        advisor = Advisor.load(engine="reference")
-        stored_shapes(advisor.knowledge)
-        texts = templates_for(None)
-        for name in read_tree(data_dir("templates"), [".j2"]):
-            texts.tree(name)
+        stored_shapes(Advisor.load(engine="reference").knowledge)
+        compile_texts()
         for file in sorted(folder.glob("*.json")):
             kind, key, _code = file.stem.split("-")
             build_data["force_include"][str(file)] = f"advisor/data/compiled/{kind}-{key}.json"

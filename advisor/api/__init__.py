@@ -7,7 +7,6 @@ with ``message``, ``hint`` and, where several things are wrong, ``errors``.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -240,17 +239,10 @@ class Session:
         Raises:
             UserError: A name or a number is wrong.
         """
-        from advisor.reverse.asked import Wishes  # noqa: PLC0415  start-up
-        from advisor.reverse.models import models_for  # noqa: PLC0415  start-up
-        from advisor.reverse.table import Table  # noqa: PLC0415  start-up
+        from advisor.reverse.table import models_table  # noqa: PLC0415  start-up
 
-        wishes, known = Wishes("models-for", limit, asked, gpu=gpu), self.knowledge
         with self._reach():
-            cards, found = models_for(
-                wishes.subject, wishes.settings("quality"), wishes.models(), known,
-                limit=wishes.limit, all_formats=wishes.own.get("all_formats", False),
-            )  # fmt: skip
-        return Table(cards, found, known)
+            return models_table(gpu, limit, asked, self.knowledge)
 
     def gpus_for(self, model: str, *, limit: int | str | None = 10, **asked: object) -> Table:
         """List the cards that run a model, up to ``gpus`` of each (1 unless stated).
@@ -265,18 +257,13 @@ class Session:
         Raises:
             UserError: A name or a number is wrong.
         """
-        from advisor.reverse.asked import Wishes  # noqa: PLC0415  start-up
-        from advisor.reverse.cards import gpus_for  # noqa: PLC0415  start-up
-        from advisor.reverse.table import Table  # noqa: PLC0415  start-up
+        from advisor.reverse.table import cards_table  # noqa: PLC0415  start-up
 
-        wishes, known = Wishes("gpus-for", limit, asked, model=model), self.knowledge
+        def named(text: str) -> str:
+            return self._named(Request(model=text)).model or ""
+
         with self._reach():
-            subject = self._named(Request(model=wishes.subject)).model or ""
-            read, found = gpus_for(
-                subject, wishes.settings("balanced"), wishes.cards(), known,
-                sort=wishes.own.get("sort", "price"), limit=wishes.limit,
-            )  # fmt: skip
-        return Table(read, found, known)
+            return cards_table(model, limit, asked, self.knowledge, named)
 
     def check_command(
         self,
@@ -333,15 +320,13 @@ class Session:
         Raises:
             UserError: No line of it is known, or a setting is wrong.
         """
-        from advisor.reading.log_file import read_log  # noqa: PLC0415  start-up
-        from advisor.report import diagnosing  # noqa: PLC0415
+        from advisor.report import diagnosing  # noqa: PLC0415  start-up
 
-        if isinstance(log, str):
-            log = read_log(None, io.BytesIO(_text(log, "log").encode("utf-8", "replace")))
         templates = self._own.templates
         with self._reach():
             made, missing = diagnosing.diagnose(
-                log, self._named(_asked(request, settings)), self.advisor,
+                _text(log, "log") if isinstance(log, str) else log,
+                self._named(_asked(request, settings)), self.advisor,
                 knowledge=self._own.knowledge, templates=templates, shown=shown,
                 own_card=own_card,
             )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
@@ -14,7 +15,7 @@ from advisor.knowledge.log_patterns import load_log_patterns
 from advisor.knowledge.names import find_format_candidates, find_model
 from advisor.knowledge.types import Knowledge
 from advisor.reading import find_gpu
-from advisor.reading.log_file import LogText
+from advisor.reading.log_file import LogText, read_log
 from advisor.reading.log_request import FromLog, format_told, may_be, settings_of, usual_card
 from advisor.reading.logs import Log, read_lines
 from advisor.report.assembly import document
@@ -47,7 +48,7 @@ _FIND: Mapping[str, Callable[[Knowledge, str], object]] = {
 
 
 def diagnose(
-    text: LogText,
+    text: str | LogText,
     stated: Request,
     advisor: Advisor,
     *,
@@ -74,6 +75,8 @@ def diagnose(
     Raises:
         RequestError: No line of it is known.
     """
+    if isinstance(text, str):
+        text = read_log(None, io.BytesIO(text.encode("utf-8", "replace")))
     read = read_lines(text, load_log_patterns(knowledge))
     if not read.known_lines and not read.commands:
         raise RequestError(

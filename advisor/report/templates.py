@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 from advisor.errors import Source, TemplateError
-from advisor.files import compiled, data_dir
+from advisor.files import compiled, data_dir, read_tree
 from advisor.knowledge.layers import Stack, layers, stack
 from advisor.report.figures import forget_words, words_of
 from advisor.report.template_writer import Tree, Writer
@@ -102,6 +102,13 @@ def templates_for(folders: Stack) -> Templates:
 
 
 _templates_for = lru_cache(maxsize=8)(Templates)
+
+
+def compile_texts() -> None:
+    """Compile every template that is built in, so that the first run finds it made."""
+    texts = templates_for(None)
+    for name in read_tree(data_dir("templates"), [".j2"]):
+        texts.tree(name)
 
 
 def forget_templates() -> None:

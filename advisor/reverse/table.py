@@ -14,7 +14,10 @@ from advisor.report import chosen, render_json
 from advisor.report import figures as f
 from advisor.report.figures import wrapped
 from advisor.report.views import escaped
+from advisor.reverse.asked import Wishes
+from advisor.reverse.cards import gpus_for
 from advisor.reverse.documents import COLUMNS, ReverseDoc, flat_row, reverse_doc, written_csv
+from advisor.reverse.models import models_for
 from advisor.reverse.view import (
     Column,
     caches,
@@ -238,3 +241,46 @@ class Table:
     def __repr__(self) -> str:
         doc = self.document
         return f"<advisor.Table {doc.question} {doc.subject}: {len(doc.rows)} of {doc.fitting}>"
+
+
+def models_table(
+    gpu: str, limit: int | str | None, asked: Mapping[str, object], knowledge: Knowledge
+) -> Table:
+    """Answer ``models-for``, its settings as ``Session.models_for`` takes them.
+
+    Raises:
+        UserError: A name or a number is wrong.
+    """
+    wishes = Wishes("models-for", limit, asked, gpu=gpu)
+    cards, found = models_for(
+        wishes.subject, wishes.settings("quality"), wishes.models(), knowledge,
+        limit=wishes.limit, all_formats=wishes.own.get("all_formats", False),
+    )  # fmt: skip
+    return Table(cards, found, knowledge)
+
+
+def cards_table(
+    model: str,
+    limit: int | str | None,
+    asked: Mapping[str, object],
+    knowledge: Knowledge,
+    named: Callable[[str], str],
+) -> Table:
+    """Answer ``gpus-for``, its settings as ``Session.gpus_for`` takes them.
+
+    Args:
+        model: As typed.
+        limit: Most rows.
+        asked: The settings.
+        knowledge: What is known.
+        named: Gives the files of a model that only the hub knows.
+
+    Raises:
+        UserError: A name or a number is wrong.
+    """
+    wishes = Wishes("gpus-for", limit, asked, model=model)
+    read, found = gpus_for(
+        named(wishes.subject), wishes.settings("balanced"), wishes.cards(), knowledge,
+        sort=wishes.own.get("sort", "price"), limit=wishes.limit,
+    )  # fmt: skip
+    return Table(read, found, knowledge)

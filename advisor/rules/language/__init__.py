@@ -96,20 +96,22 @@ def read_as_far(
     over: Path | None = None,
 ) -> ReadRules:
     """Read folders of rules as far as it goes: the arguments are those of ``load_rules``."""
-    from advisor.rules.language.overlay import known_names, read_layers  # noqa: PLC0415 - likewise
+    from advisor.rules.language import overlay  # noqa: PLC0415 - a warm start does without the parser
 
     try:
         files = read_folders(folders, over)
     except UserError as error:
         return ReadRules((), (), (), [error])
     stray = _misnamed(folders)
-    drafts, _, problems = read_layers(files.contents, vocabulary, templates, names, files.users)
+    drafts, _, problems = overlay.read_layers(
+        files.contents, vocabulary, templates, names, files.users
+    )
     places = Places.of(folders)
     read = [draft for draft in drafts if draft.rule.id]
     whole = [d.rule for d in read if not d.partial and _within_limits(d.rule)]
     partial = [d.rule for d in read if d.rule not in whole]
     wrong = [places.error(error) for error in (*stray, *problems.errors)]
-    return ReadRules(whole, partial, known_names(drafts), wrong)
+    return ReadRules(whole, partial, overlay.known_names(drafts), wrong)
 
 
 def _within_limits(rule: Rule) -> bool:
@@ -200,9 +202,9 @@ def parse_set(
     Raises:
         RuleFileError: As for ``load_rules``.
     """
-    from advisor.rules.language.overlay import read_layers  # noqa: PLC0415 - a warm start does without the parser
+    from advisor.rules.language import overlay  # noqa: PLC0415 - likewise
 
-    drafts, disabled, problems = read_layers(contents, vocabulary, templates, names, users)
+    drafts, disabled, problems = overlay.read_layers(contents, vocabulary, templates, names, users)
     raise_problems(problems.errors)
     return Parsed(tuple(draft.rule for draft in drafts), tuple(disabled))
 
