@@ -6,13 +6,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from advisor.advice.ranking import owned_speed
 from advisor.estimator.kv_cache import kv_bytes_per_token
 from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.types import Framework, Gpu
 from advisor.knowledge.vocabulary import ACTION_FACT, FactValue
 from advisor.models.stored_tensors import Model
-from advisor.remedies import combine, formats, speculative
+from advisor.remedies import combine, formats, owned_speed, speculative
 from advisor.remedies.assessment import exam_loss, put, quality_loss, weights_loss
 from advisor.remedies.machines import proof_of
 from advisor.remedies.model import is_rated_higher, merit_points

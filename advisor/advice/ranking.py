@@ -12,7 +12,7 @@ from advisor.advice.conclusions import ScoreTerm
 from advisor.advice.document import Because
 from advisor.knowledge.vocabulary import ACTION_FACT, FactValue, Vocabulary, show, shown_in
 from advisor.remedies import is_uncertain
-from advisor.remedies.option import Base, Option
+from advisor.remedies.option import Option
 from advisor.remedies.search import BETWEEN_KEYS, DOMINATED_BY
 from advisor.rules import ORDERING, Facts, Test, all_hold, value_of
 from advisor.rules.engine.base import Firing, OptionFacts
@@ -351,17 +351,3 @@ def confidence_of(option: Option) -> Confidence:
         return "low"
     near = option.speed is None or option.speed.decode_tok_s.evidence in {"measured", "near"}
     return "medium" if not near or partly_guessed(memory) else "high"
-
-
-def owned_speed(base: Base, options: Sequence[Option]) -> float:
-    """The fastest that the model itself gets without a purchase and without losing much."""
-    most = base.knowledge.policy["gentle_up_to_percent"]
-    here = (
-        option.speed
-        for option in options
-        if option.fits and option.effort != "purchase" and not is_uncertain(option.action)
-        if option.scenario.model.name == base.scenario.model.name
-        if (option.quality_loss_percent or 0.0) <= most
-    )
-    speeds = (base.speed if base.fits else None, *here)
-    return max((speed.total_tok_s for speed in speeds if speed), default=0.0)

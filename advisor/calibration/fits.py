@@ -38,7 +38,7 @@ from advisor.calibration.fit import (
 from advisor.calibration.observations import Observation, observations
 from advisor.calibration.runs import Run, is_prompt, runs_of
 from advisor.errors import KnowledgeError, Source
-from advisor.estimator.several_cards import FITTED_WIDTH
+from advisor.estimator.speed_fields import FITTED_WIDTH
 from advisor.estimator.speed_prefill import Reached, reached_by_engine, token_seconds, work_of
 from advisor.estimator.speed_tables import Policy, format_group, read_policy
 from advisor.knowledge.types import Knowledge

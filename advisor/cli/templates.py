@@ -30,13 +30,13 @@ from advisor.errors import RequestError, visible
 from advisor.files import data_dir
 from advisor.knowledge.layers import OwnFiles, Stack, stack
 from advisor.units import counted
-from advisor.workbench.cover_views import request_line
 from advisor.workbench.house import House, Looked, check_house
 from advisor.workbench.lint.corrections import differences, replace_files
 from advisor.workbench.lint.problem import WRITERS
 from advisor.workbench.lint.templates import check_templates, renamed_texts
 from advisor.workbench.preview import Preview, Variant
 from advisor.workbench.preview import preview as previewed
+from advisor.workbench.scenario_file import request_line
 
 
 @takes_folders

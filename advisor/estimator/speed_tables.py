@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from advisor.estimator.several_cards import Exchange, read_links
-from advisor.estimator.speed_fields import SITUATIONS, Curve, Fields, Range
+from advisor.estimator.speed_fields import SITUATIONS, Curve, Exchange, Fields, Range, read_links
 from advisor.estimator.speed_prefill import PrefillTables, read_prefill
 from advisor.knowledge.types import Gpu
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -103,3 +103,17 @@ def rule_vocabulary(folder: Stack = None) -> Vocabulary:
         return vocabulary
     facts = {**vocabulary.facts, ACTION_FACT: replace(fact, values=(*fact.values, *more))}
     return Vocabulary(facts, " ".join([vocabulary.sha256, *more]), vocabulary.texts)
+
+
+def owned_speed(base: Base, options: Sequence[Option]) -> float:
+    """The fastest that the model itself gets without a purchase and without losing much."""
+    most = base.knowledge.policy["gentle_up_to_percent"]
+    here = (
+        option.speed
+        for option in options
+        if option.fits and option.effort != "purchase" and not is_uncertain(option.action)
+        if option.scenario.model.name == base.scenario.model.name
+        if (option.quality_loss_percent or 0.0) <= most
+    )
+    speeds = (base.speed if base.fits else None, *here)
+    return max((speed.total_tok_s for speed in speeds if speed), default=0.0)

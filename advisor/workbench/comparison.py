@@ -23,7 +23,6 @@ from advisor.workbench.causes import (
     mixed_rules,
 )
 from advisor.workbench.cover import Standing, standings
-from advisor.workbench.cover_views import request_line
 from advisor.workbench.diff import (
     Change,
     Difference,
@@ -35,6 +34,7 @@ from advisor.workbench.diff import (
 )
 from advisor.workbench.fact_store import FactStore, Given
 from advisor.workbench.fact_store_files import Progress, facts_of, sampled_facts, store_of
+from advisor.workbench.scenario_file import request_line
 from advisor.workbench.sides import Side
 
 _NOT_ANSWERED = Standing("", (), (), ())

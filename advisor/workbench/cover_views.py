@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 
 from advisor.report.figures import aligned
-from advisor.scenario.settings import SETTINGS
 from advisor.units import counted
 from advisor.workbench.cover import Coverage, RuleCover, Threshold
+from advisor.workbench.scenario_file import request_line
 
 
 def share(part: int, whole: int) -> str:
@@ -22,56 +22,6 @@ def share(part: int, whole: int) -> str:
     if part < whole and value > 99.9:  # noqa: PLR2004
         return ">99.9 %"
     return f"{value:.1f} %"
-
-
-def request_line(given: Mapping[str, object]) -> str:
-    """Write a request as flags of ``advisor advise``, ready to paste."""
-    return " ".join(_flag(key, value) for key, value in given.items())
-
-
-def _flag(key: str, value: object) -> str:
-    setting = SETTINGS[key]
-    name, unit = f"--{setting.typed_name.replace('_', '-')}", setting.unit.replace("GiB", "GB")
-    if isinstance(value, bool):
-        return f"{name} {'on' if value else 'off'}"
-    text = f"{value:g}{unit}" if isinstance(value, float) else f"{value}{unit}"
-    return f'{name} "{text}"' if not _plain(text) else f"{name} {text}"
-
-
-def _plain(text: str) -> bool:
-    return all(c.isalnum() or c in "-_.:/" for c in text)
-
-
-def inline_map(given: Mapping[str, object]) -> str:
-    """Write a mapping as YAML on one line: ``{gpu: RTX 4090, context: 4096}``."""
-    return "{" + ", ".join(f"{key}: {inline(value)}" for key, value in given.items()) + "}"
-
-
-def inline(value: object) -> str:
-    """Write one value as YAML, in quotes where it needs them."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return f"{value:g}"
-    text = str(value)
-    if not isinstance(value, str) or (_bare(text) and not _looks_typed(text)):
-        return text
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _bare(text: str) -> bool:
-    inside = all(c.isalnum() or c in " -_./+" for c in text)
-    return inside and text[:1].isalnum() and text == text.strip()
-
-
-def _looks_typed(text: str) -> bool:
-    if text.casefold() in {"yes", "no", "true", "false", "on", "off", "null", "none"}:
-        return True
-    try:
-        float(text.replace("_", ""))
-    except ValueError:
-        return False
-    return True
 
 
 def table(rows: Sequence[Sequence[str]], indent: str = "") -> Iterator[str]:

@@ -10,9 +10,10 @@ from advisor.units import counted
 from advisor.workbench.causes import Prose
 from advisor.workbench.comparison import Beside
 from advisor.workbench.cover import Standing
-from advisor.workbench.cover_views import request_line, share
+from advisor.workbench.cover_views import share
 from advisor.workbench.diff import CHANGES, Change, Difference, Edit, Group
 from advisor.workbench.fact_store import Given
+from advisor.workbench.scenario_file import request_line
 
 _SAYS: Mapping[str, str] = {
     "verdict": "another verdict",

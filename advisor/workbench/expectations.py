@@ -19,8 +19,7 @@ from advisor.memo import Kept
 from advisor.rules import Test, holds
 from advisor.rules.language.model import Case
 from advisor.scenario.settings import request_from
-from advisor.workbench.cover_views import inline, inline_map
-from advisor.workbench.scenario_file import Expected, ScenarioCase
+from advisor.workbench.scenario_file import Expected, ScenarioCase, inline, inline_map
 
 Changed = Mapping[str, object]
 

@@ -20,8 +20,8 @@ from advisor.remedies.option import Base
 from advisor.rules import Test, holds
 from advisor.rules.language.model import Rule
 from advisor.units import counted
-from advisor.workbench.cover_views import request_line
 from advisor.workbench.nearest import RuleTrace, SingleChange, TestTrace, evaluate
+from advisor.workbench.scenario_file import request_line
 
 
 class WhyNot(Struct, frozen=True):

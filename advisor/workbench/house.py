@@ -33,7 +33,6 @@ from advisor.report.prose import Length
 from advisor.report.word_file import read_words
 from advisor.rules.language.model import text_name
 from advisor.scenario.settings import request_from
-from advisor.workbench.cover_views import request_line
 from advisor.workbench.expectations import key_of
 from advisor.workbench.fact_store_files import Progress
 from advisor.workbench.lint import Asked, Means, check_all
@@ -41,7 +40,7 @@ from advisor.workbench.lint.problem import Problem, in_order, problem, problems_
 from advisor.workbench.lint.templates import check_templates
 from advisor.workbench.preview import Variant, each_text
 from advisor.workbench.record_checks import CHECKS
-from advisor.workbench.scenario_file import load_scenarios, scenario_folder
+from advisor.workbench.scenario_file import load_scenarios, request_line, scenario_folder
 
 LENGTHS: Sequence[Length] = ("short", "standard", "full")
 _OWN_CARD = {"model": "phi-3-medium"}

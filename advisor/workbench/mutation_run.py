@@ -13,13 +13,13 @@ from advisor.errors import RequestError
 from advisor.rules.language.model import Rule
 from advisor.units import counted
 from advisor.workbench.bulk import evaluate_all
-from advisor.workbench.cover_views import inline, inline_map, table
+from advisor.workbench.cover_views import table
 from advisor.workbench.dependencies import find_rules
 from advisor.workbench.expectations import scenario_lines
 from advisor.workbench.fact_store_files import Origin, Progress, near_facts
 from advisor.workbench.mutants import Mutant, mutants_of, read_known, write_known
 from advisor.workbench.mutate import Mutation, Suggestion, Survivors, mutate
-from advisor.workbench.scenario_file import load_scenarios, scenario_folder
+from advisor.workbench.scenario_file import inline, inline_map, load_scenarios, scenario_folder
 from advisor.workbench.sides import Folders, load_side
 from advisor.workbench.trial import Trial, trial_of
 

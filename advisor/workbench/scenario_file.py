@@ -1,4 +1,4 @@
-"""Scenario files: whole situations with the report that is expected, YAML with positions."""
+"""Scenario files: situations with the report that is expected; how a request is written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from advisor.rules.language import SCENARIOS
 from advisor.rules.language.conditions import read_condition, split_verb
 from advisor.rules.language.context import Reading
 from advisor.rules.language.model import RuleSet
-from advisor.scenario.settings import KEYS
+from advisor.scenario.settings import KEYS, SETTINGS
 from advisor.yamlfile import Node
 
 FOLDER = SCENARIOS.rstrip("/")
@@ -240,3 +240,53 @@ def _plain_map(
             message = f"the {what} '{name}' has no plain value."
             block.problems.add(message, inner.at(name), lint="wrong-shape")
     return cast("Mapping[str, object]", node.plain())
+
+
+def request_line(given: Mapping[str, object]) -> str:
+    """Write a request as flags of ``advisor advise``, ready to paste."""
+    return " ".join(_flag(key, value) for key, value in given.items())
+
+
+def _flag(key: str, value: object) -> str:
+    setting = SETTINGS[key]
+    name, unit = f"--{setting.typed_name.replace('_', '-')}", setting.unit.replace("GiB", "GB")
+    if isinstance(value, bool):
+        return f"{name} {'on' if value else 'off'}"
+    text = f"{value:g}{unit}" if isinstance(value, float) else f"{value}{unit}"
+    return f'{name} "{text}"' if not _plain(text) else f"{name} {text}"
+
+
+def _plain(text: str) -> bool:
+    return all(c.isalnum() or c in "-_.:/" for c in text)
+
+
+def inline_map(given: Mapping[str, object]) -> str:
+    """Write a mapping as YAML on one line: ``{gpu: RTX 4090, context: 4096}``."""
+    return "{" + ", ".join(f"{key}: {inline(value)}" for key, value in given.items()) + "}"
+
+
+def inline(value: object) -> str:
+    """Write one value as YAML, in quotes where it needs them."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:g}"
+    text = str(value)
+    if not isinstance(value, str) or (_bare(text) and not _looks_typed(text)):
+        return text
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _bare(text: str) -> bool:
+    inside = all(c.isalnum() or c in " -_./+" for c in text)
+    return inside and text[:1].isalnum() and text == text.strip()
+
+
+def _looks_typed(text: str) -> bool:
+    if text.casefold() in {"yes", "no", "true", "false", "on", "off", "null", "none"}:
+        return True
+    try:
+        float(text.replace("_", ""))
+    except ValueError:
+        return False
+    return True

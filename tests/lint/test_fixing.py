@@ -7,7 +7,8 @@ import pytest
 
 from advisor.errors import RequestError, is_slip
 from advisor.workbench.lint import Asked, Means
-from advisor.workbench.lint.corrections import Edited, corrected, differences, replace_files
+from advisor.workbench.lint.corrections import corrected, differences, replace_files
+from advisor.workbench.lint.problem import Edited
 
 BAD = """\
 # keep me

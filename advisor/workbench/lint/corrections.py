@@ -21,17 +21,7 @@ from advisor.rules.language import SCENARIOS
 from advisor.rules.language.layout import formatted
 from advisor.rules.language.model import openable
 from advisor.workbench.lint import Asked, Means, check_all
-from advisor.workbench.lint.problem import Problem
-
-
-class Edited(Struct, frozen=True):
-    """A file with another content."""
-
-    path: Path
-    shown: str
-    """The path as a user would type it."""
-    before: str
-    after: str
+from advisor.workbench.lint.problem import Edited, Problem, decoded
 
 
 def differences(files: Sequence[Edited]) -> str:
@@ -120,14 +110,6 @@ def _corrected(asked: Asked, means: Means) -> Corrections:
         if after[name] != before
     ]
     return Corrections(files, changes)
-
-
-def decoded(content: bytes) -> str | None:
-    """Give the text of a file; None where it is not UTF-8."""
-    try:
-        return content.decode()
-    except UnicodeDecodeError:
-        return None
 
 
 class _Fix(Struct, frozen=True):

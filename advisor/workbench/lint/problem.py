@@ -303,3 +303,21 @@ def _property(text: str) -> str:
 
 WRITERS = {"text": as_text, "json": as_json, "sarif": as_sarif, "github": as_github}
 """How problems are written, by name."""
+
+
+class Edited(Struct, frozen=True):
+    """A file with another content."""
+
+    path: Path
+    shown: str
+    """The path as a user would type it."""
+    before: str
+    after: str
+
+
+def decoded(content: bytes) -> str | None:
+    """Give the text of a file; None where it is not UTF-8."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return None

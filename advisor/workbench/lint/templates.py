@@ -21,8 +21,7 @@ from advisor.report.word_file import FILE, read_source, read_words
 from advisor.rules.language import load_rules
 from advisor.rules.language.model import SUFFIX, Rule, openable, text_of
 from advisor.scenario.settings import STATED
-from advisor.workbench.lint.corrections import Edited, decoded
-from advisor.workbench.lint.problem import Problem, in_order, problem, problems_of
+from advisor.workbench.lint.problem import Edited, Problem, decoded, in_order, problem, problems_of
 from advisor.workbench.lint.trials import render_problems
 
 if TYPE_CHECKING:

@@ -23,10 +23,10 @@ from advisor.scenario.settings import Request
 from advisor.workbench.bulk import Evaluation, evaluate_all
 from advisor.workbench.columns import Mask, all_rows, row_numbers
 from advisor.workbench.cover import VERDICT
-from advisor.workbench.cover_views import request_line
 from advisor.workbench.fact_store import FactStore
 from advisor.workbench.lint.logic import all_imply
 from advisor.workbench.lint.problem import Problem, problem, problems_of
+from advisor.workbench.scenario_file import request_line
 
 _ENOUGH = 20
 """Rows from which on two rules that agree in all of them are taken to agree."""

@@ -16,7 +16,6 @@ from advisor.knowledge.layers import Stack, overlaid
 from advisor.rules.language import read_folders
 from advisor.rules.language.model import Case, Rule, text_of
 from advisor.scenario.settings import request_from
-from advisor.workbench.cover_views import request_line
 from advisor.workbench.dependencies import fact_use
 from advisor.workbench.preview import preview
 from advisor.workbench.rulebook.blocks import Page, html_files, markdown_files
@@ -29,6 +28,7 @@ from advisor.workbench.rulebook.rule_page import (
     rule_page,
     topic_pages,
 )
+from advisor.workbench.scenario_file import request_line
 
 Form = Literal["html", "md"]
 LIST = "rulebook-files.txt"

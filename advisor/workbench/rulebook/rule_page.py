@@ -9,7 +9,7 @@ from advisor.knowledge.vocabulary import FactType, show
 from advisor.rules import Test, When
 from advisor.rules.language.model import Case, Rule, Score, text_of
 from advisor.units import counted
-from advisor.workbench.cover_views import request_line, share
+from advisor.workbench.cover_views import share
 from advisor.workbench.dependencies import FactUse, by_group, kind_of_fact, origin_of
 from advisor.workbench.rulebook.blocks import (
     Block,
@@ -34,6 +34,7 @@ from advisor.workbench.rulebook.material import (
     topic_title,
 )
 from advisor.workbench.rulebook.pictures import around, of_advice, of_conclusions, of_topic
+from advisor.workbench.scenario_file import request_line
 
 _DOES = {"veto": "bars a what-if", "note": "makes a remark"}
 
