@@ -272,7 +272,6 @@ def counted(number: int, word: str) -> str:
     return f"{number:,} {word}{'s' * (number != 1)}"
 
 
-@lru_cache(maxsize=_KEPT)
 def plain(text: str) -> str:
     """Make a name or sentence safe to print: one line, no control or invisible characters."""
     if text.isascii() and text.isprintable():

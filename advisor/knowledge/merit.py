@@ -101,7 +101,6 @@ def _text(knowledge: Knowledge) -> Raw | str:
     return cast("Raw | str | None", knowledge.index.get("merit")) or "{}"
 
 
-@by_identity
 def merits(knowledge: Knowledge) -> Merits:
     """Give everything that boards say."""
     return json.decode(_text(knowledge), type=Merits)

@@ -157,7 +157,6 @@ def _collect(error: ValidationError, entry: Entry, known: Sequence[str]) -> None
             entry.flaws(flawed.flaws, key)
 
 
-@cache
 def _keys(kind: type[Struct]) -> Sequence[str]:
     """The keys that an entry may have."""
     return [info.alias or "" for info in _model(kind).model_fields.values()]

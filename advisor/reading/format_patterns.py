@@ -17,7 +17,6 @@ from advisor.files import data_dir
 from advisor.knowledge.index import model_words, plain_key
 from advisor.knowledge.names import find_format_candidates
 from advisor.knowledge.types import Format, Knowledge
-from advisor.memo import by_identity
 from advisor.reading.name_parts import NameParts, words
 
 _Found = tuple[tuple[Format, ...], str, bool]
@@ -134,7 +133,6 @@ def _by_bits(knowledge: Knowledge, maker: str, bits: float) -> _Found | None:
     return tuple(nearest.values()), "" if exact else _NEXT, False
 
 
-@by_identity
 def _near(formats: Mapping[str, Format]) -> Mapping[str, Sequence[str]]:
     """Key the mixes that are sized as a listed format."""
     keys: dict[str, list[str]] = {}

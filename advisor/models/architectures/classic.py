@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from math import isqrt
 from typing import Final
 
@@ -269,7 +268,6 @@ def _table_width(a: Arch) -> int:
     return a.keys.maybe("ple_embed_dim", least=1) or a.hidden
 
 
-@cache
 def _primes(start: int, count: int) -> tuple[int, ...]:
     """The first primes from a number on."""
     found: list[int] = []
