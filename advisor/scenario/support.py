@@ -175,6 +175,8 @@ def obstacle(
         kind = model.shape.outer_type or model.shape.model_type
         limited = f" in {precision.name}" if supports_model(framework, model) else ""
         text = f"{framework.name} does not support the architecture '{kind}'{limited}"
+        if why := refusal(framework, "model", model.name, gpu, model.shape):
+            text = f"{framework.name} is not offered for the architecture '{kind}': {why}"
         if kind == UNKNOWN:
             text = f"whether {framework.name} runs it is not known: nor is its architecture"
         return Obstacle("architecture", text)

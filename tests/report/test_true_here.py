@@ -150,6 +150,28 @@ def test_a_repository_that_was_seen_is_named(
     assert not doc.commands[0].unpublished
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            {"gpu": "RTX 3090", "model": "qwen3-32b", "precision": "EXL3 4.0bpw"},
+            "Start it in the folder of TabbyAPI",
+        ),
+        (
+            {
+                "gpu": "M3 Ultra:96GB",
+                "model": "qwen3-30b-a3b-instruct-2507",
+                "framework": "LM Studio",
+            },
+            "`lms load` cannot say which of several files of one model",
+        ),
+    ],
+)
+def test_where_a_command_is_typed_is_said_once(given: dict[str, object], said: str) -> None:
+    _, text = told(**given)
+    assert text.count(said) == 1
+
+
 def test_a_repository_named_like_the_folder_is_one() -> None:
     """zai-org/GLM-4.5-Air-FP8 ends as the folder would be called."""
     doc, text = told(gpu="4x H100", model="glm-4.5-air", precision="FP8", framework="SGLang")

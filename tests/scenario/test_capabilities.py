@@ -167,6 +167,30 @@ def test_formats_of_tensorrt_llm_by_generation(
         assert bool(refused) != (runs_from <= (card.compute_capability or 0) < runs_below)
 
 
+@pytest.mark.parametrize(
+    ("name", "kind", "runs_from"),
+    [("gpt-oss-120b", "MXFP4", 9.0), ("DeepSeek-V4-Flash", "FP8", 10.0)],
+)
+def test_models_of_tensorrt_llm_by_generation(
+    knowledge: Knowledge, name: str, kind: str, runs_from: float
+) -> None:
+    """MXFP4 runs beside bf16 activations on Hopper, DeepSeek-V4 on Blackwell alone."""
+    runtime, model = knowledge.frameworks["TensorRT-LLM"], _model(knowledge, name)
+    for card in _cards(knowledge, 0, 99):
+        refused = support.why_not(runtime, knowledge.formats[kind], card, model)
+        assert bool(refused) != ((card.compute_capability or 0) >= runs_from)
+
+
+@pytest.mark.parametrize("name", ["MiniMax-M2", "GLM-4.7-Flash", "granite-4.0-h-small"])
+def test_what_its_autodeploy_backend_alone_runs_is_said_so(knowledge: Knowledge, name: str) -> None:
+    runtime, model = knowledge.frameworks["TensorRT-LLM"], _model(knowledge, name)
+    card = next(iter(_cards(knowledge, 10.0, 10.1)))
+    refused = support.why_not(runtime, knowledge.formats["BF16"], card, model)
+    assert "its AutoDeploy backend alone runs it" in refused
+    other = support.why_not(runtime, knowledge.formats["BF16"], card, _model(knowledge, "phi-2"))
+    assert "TensorRT-LLM does not support the architecture 'phi'" in other
+
+
 def test_kimi_k2_in_nvfp4_on_eight_b200(knowledge: Knowledge) -> None:
     request = Request(gpu="8x B200", model="kimi-k2", precision="NVFP4", framework="TensorRT-LLM")
     assert resolve(request, knowledge).precision.name == "NVFP4"
