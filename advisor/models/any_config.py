@@ -19,11 +19,13 @@ from advisor.models.architecture import (
     kv_heads_or_all,
     projections,
 )
-from advisor.models.architectures import FAMILIES, WRAPPERS, family_of
-from advisor.models.class_defaults import (
+from advisor.models.architectures import (
+    FAMILIES,
+    WRAPPERS,
     built_factor,
     class_defaults,
     doubts_of,
+    family_of,
     keeps_nothing,
     part_defaults,
 )

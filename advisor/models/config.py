@@ -10,11 +10,13 @@ from msgspec.structs import replace
 
 from advisor.errors import did_you_mean
 from advisor.models.architecture import Arch, Family, Terms
-from advisor.models.architectures import FAMILIES, WRAPPERS, family_of
-from advisor.models.class_defaults import (
+from advisor.models.architectures import (
+    FAMILIES,
     HIDDEN,
+    WRAPPERS,
     assumed_of,
     doubts_of,
+    family_of,
     text_part,
     vision_part,
     with_class_defaults,

@@ -8,8 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from advisor.models.architecture import INTERMEDIATE
-from advisor.models.architectures import FAMILIES, family_of
-from advisor.models.class_defaults import class_defaults, part_defaults
+from advisor.models.architectures import FAMILIES, class_defaults, family_of, part_defaults
 from advisor.models.shape import Counts, Moe, Shape
 from advisor.reading.public_list import PublicModel
 from advisor.reading.published import active_said, is_draft

@@ -19,8 +19,7 @@ from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.memo import Kept
 from advisor.models import known_shape, model_from_record, stored_shapes
 from advisor.models.any_config import read_any
-from advisor.models.architectures import FAMILIES, family_of, is_known
-from advisor.models.class_defaults import keeps_nothing
+from advisor.models.architectures import FAMILIES, family_of, is_known, keeps_nothing
 from advisor.models.config import read_config
 from advisor.models.shape import UNKNOWN, Counts, Shape
 from advisor.models.stored_tensors import Model

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from advisor.models.any_config import read_any
-from advisor.models.class_defaults import class_defaults
+from advisor.models.architectures import class_defaults
 from advisor.models.config import read_config
 from advisor.models.shape import Shape
 from tests.models.conftest import is_one_sentence, read_or_refuse, reference_configs

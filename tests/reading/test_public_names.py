@@ -9,7 +9,7 @@ import pytest
 
 from advisor.errors import UserError
 from advisor.knowledge import load_knowledge
-from advisor.models.class_defaults import keeps_nothing
+from advisor.models.architectures import keeps_nothing
 from advisor.models.stored_tensors import Model
 from advisor.reading import read_model
 from advisor.reading.public_list import PublicModel, bare_key, every_named, exact

@@ -1,9 +1,18 @@
-"""Architecture tables: one ``Family`` per ``model_type``."""
+"""Architecture tables, one ``Family`` per ``model_type``, and what a config.json leaves unsaid.
+
+Unsaid are the defaults that a class has in transformers.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Final, cast
 
+from advisor.files import data_dir
 from advisor.models.architecture import Arch, Family
 from advisor.models.architectures.classic import CLASSIC, HASHED
 from advisor.models.architectures.dense import DENSE
@@ -14,6 +23,7 @@ from advisor.models.architectures.latent import COMPRESSED, KIMI, LATENT
 from advisor.models.architectures.mixtures import MIXTURES
 from advisor.models.architectures.uneven import UNEVEN, UNEVEN_WRAPPERS
 from advisor.models.config_keys import Keys
+from advisor.models.shape import Shape
 from advisor.models.vision_towers import (
     NO_HEAD,
     OTHER_WRAPPERS,
@@ -78,3 +88,173 @@ def family_of(name: str) -> str:
 def is_known(name: str) -> bool:
     """Whether a ``model_type``, of a text model or of a wrapper, is in the tables."""
     return name in WRAPPERS or family_of(name) in FAMILIES
+
+
+_FILE: Final = "class_defaults.tsv"
+_BUILT: Final = "built"
+_PARTS: Final = "sub_configs"
+_SIZES: Final = re.compile(
+    r"hidden|intermediate|vocab|heads?|layers|experts|head_dim|rank|window|width|_dim$|d_ff|pattern"
+)
+
+Defaults = Mapping[str, object]
+_NONE: Final[Defaults] = MappingProxyType({})
+
+
+@cache
+def _table() -> str:
+    return (data_dir("knowledge") / _FILE).read_text(encoding="ascii")
+
+
+@cache
+def class_defaults(model_type: str) -> Defaults:
+    """Give the structural keys of a class with their defaults; empty for an unknown class."""
+    _, found, rest = _table().partition(f"\n{model_type}\t")
+    line = rest.partition("\n")[0].partition("\t")[2] if found else "{}"
+    return cast("dict[str, object]", json.loads(line))
+
+
+def built_factor(model_type: str) -> float:
+    """Give how many times what is estimated of its defaults a class builds; 1 where unknown."""
+    found = class_defaults(model_type).get(_BUILT)
+    return found if isinstance(found, float) else 1.0
+
+
+def part_defaults(model_type: str, part: str) -> Defaults:
+    """Give what a part of a wrapper is where the file has none of that name.
+
+    Returns:
+        Its ``model_type`` and where it differs from that class; empty where the wrapper's class
+        makes no such part.
+    """
+    parts = class_defaults(model_type).get(_PARTS)
+    found = parts.get(part) if isinstance(parts, Mapping) else None
+    return found if isinstance(found, Mapping) else _NONE
+
+
+def keeps_nothing(model_type: str) -> bool:
+    """Whether the code of a class never speaks of a cache, as an encoder's does not."""
+    return class_defaults(model_type).get("caches") is False
+
+
+def is_size(key: str) -> bool:
+    """Whether a key states a size of the model, by its name."""
+    return _SIZES.search(key) is not None
+
+
+HIDDEN: Final = ("hidden_size", "d_model", "n_embd", "dim")
+_TEXT_PARTS: Final = ("text_config", "llm_config", "language_config", "text_model_config")
+_VISION: Final = "vision_config"
+
+
+def text_part(outer: Keys, model_type: str, wrapper: Wrapper | None, *, whole: bool) -> Keys | None:
+    """The part that holds the text model; None where its keys stand outside."""
+    nested = outer.section(*_TEXT_PARTS)
+    if nested is not None or wrapper is None or not whole or outer.stated(*HIDDEN) is not None:
+        return nested
+    made = next((p for p in _TEXT_PARTS if part_defaults(model_type, p)), None)
+    return outer.part(made, part_defaults(model_type, made)) if made else None
+
+
+def with_class_defaults(
+    outer: Keys, text: Keys, model_type: str, text_type: str
+) -> tuple[Keys, Keys]:
+    """Put the defaults of the reference classes behind the keys of a file."""
+    behind = {**class_defaults(text_type), **text.of_class}
+    if text is outer:
+        inner = part_defaults(model_type, _TEXT_PARTS[0]).get("model_type", "")
+        behind = {**class_defaults(f"{inner}"), **behind}
+        both = outer.with_class({**class_defaults(model_type), **behind})
+        return both, both
+    return outer.with_class(class_defaults(model_type)), text.with_class(behind)
+
+
+def vision_part(outer: Keys, model_type: str) -> Keys | None:
+    """The part that describes the image tower, or the tower that the class makes without it."""
+    stated = outer.section(_VISION)
+    made = part_defaults(model_type, _VISION) if outer.of_class else None
+    if not made:
+        return stated
+    if stated is not None:
+        named = stated.word("model_type") or made["model_type"]
+        return stated.with_class(class_defaults(f"{named}"))
+    if _VISION in outer.data:
+        return None
+    return outer.part(_VISION, {**class_defaults(f"{made['model_type']}"), **made})
+
+
+_HARMLESS: Final = re.compile(
+    r"token|_ids?$|^id2|2id$|dropout|drop_|drop$|_eps$|epsilon|init|_act$|_act_|activation|act_fn"
+    r"|rope|rotary|loss|coef|output_|return_|use_cache|^is_|scal(e|ing)|theta|label|prob$|probs"
+    r"|mask|max_position|max_seq|seq_len|seqlen|n_positions|n_ctx|max_length|min_length|temperature"
+    r"|softcap|logit|norm_topk|_method$|_func$|grad|checkpoint|interpol|image_(mean|std)|clip_qkv"
+    r"|residual|time_step|attn_implementation|_fn$|sampling|beam|length_penalty|jitter|dtype"
+    r"|chunk_size|problem|quant|architectures|auto_map|transformers|version|torch|_name|name_or"
+    r"|task_specific|pruned|pretraining_tp|onnx|bad_words|ngram|repetition|diversity|num_return"
+    r"|suppress|forced|flash|fused|parallel|kernel|triton|cpu_|offload|generation|position_embedding"
+    r"|embedding_type|mrope|partial|multiplier|original_|_path|revision|seed|topk_group|n_group"
+    r"|num_expert_group|scoring|router_|moe_router|aux|balance|capacity|group_limited|ep_size"
+    r"|sparse_attention_config|cross_attention_hidden|finetuning|tokenizer|template|license|prefix"
+    r"|suffix|processor|low_memory|upcast|reorder|scale_|attn_factor|yarn|longrope"
+    r"|alibi|use_pos|_pos$|hidden_act|model_type|unsloth|trl|vllm|sep_|pooling|causal|eos"
+    r"|bos|pad|image_seq|downsample|select_layer|vision_feature|template|summary|classifier|problem"
+    r"|num_attention_heads_per|^use_qk_norm$|^use_gemma_norm$|^full_attention_interval$|routing_bias|^top_[kp]$|expert_overlap"
+    r"|num_hash_layers|^number_of_conv_states$|^chain_hidden|unified_vision_chunk|^index_topk$|multimodal_projector_bias|merged_hidden_size|query_pre_attn_scalar|mla_use_nope"
+    r"|qk_head_dim|encoder_attention_heads|renormalize|bias_u|max_window|use_mamba_kernels|rescale|^add_out_norm$|^max_inference|^norm_reduction|lr_|weight_decay|dynamic_(image|patch)|^force_image_size$|^use_thumbnail$|^slice|batch_vision|vision_batch|^image_size$|norm_type|indexer_budget|indexer_compress_ratio$"
+)
+_DRAFTS: Final = re.compile(r"nextn|mtp")
+_MOST_NAMED: Final = 4
+
+
+def doubts_of(parts: Iterable[tuple[Keys, str]]) -> tuple[str, ...]:
+    """Say of the parts of a config which structural keys nothing read, and what was assumed.
+
+    Args:
+        parts: Each with the ``model_type`` of its class.
+    """
+    listed = tuple(parts)
+    unread = [name for keys, kind in listed for name in _unread(keys, kind)]
+    if not unread:
+        return ()
+    shown = ", ".join(unread[:_MOST_NAMED]) + (" ..." if unread[_MOST_NAMED:] else "")
+    return (f"Approximate: its config states {shown}, which advisor does not read.",)
+
+
+def assumed_of(keys: Keys, shape: Shape) -> tuple[str, ...]:
+    """Say which sizes the file does not state, so that those of its class were taken."""
+    unused = [word for word, used in (("window", shape.window), ("expert", shape.moe)) if not used]
+    sizes = [
+        f"{key} {value}"
+        for key, value in sorted(keys.seen.assumed.items())
+        if "." not in key and is_size(key) and type(value) is int and value > 1
+        if not any(word in key.replace("moe_", "expert_") for word in unused)
+    ]
+    if not sizes:
+        return ()
+    return (f"Its config does not state {', '.join(sizes)}: the default of its class is taken.",)
+
+
+def _unread(keys: Keys, kind: str) -> Iterator[str]:
+    usual: Mapping[str, object] = class_defaults(kind)
+    for name, value in keys.unread().items():
+        if _HARMLESS.search(name.lower()) or _DRAFTS.search(name) or usual.get(name) == value:
+            continue
+        if name == "layer_types" and _is_plain(value):
+            continue
+        if _shapes(value) or (value is False and usual.get(name) is True):
+            yield name
+
+
+def _is_plain(value: object) -> bool:
+    """Whether all layers are of one kind, and of none that forgets."""
+    kinds = set(map(str, value)) if isinstance(value, list) else set()
+    return len(kinds) == 1 and not re.search("sliding|chunk|linear|conv|mamba", "".join(kinds))
+
+
+def _shapes(value: object) -> bool:
+    """Whether a value may be a size, a pattern or a switch that is on."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return value > 1
+    return isinstance(value, list | tuple | Mapping) and len(value) > 0
