@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +15,7 @@ from msgspec import Struct, field
 from typer.core import TyperCommand
 
 from advisor.cli.own_settings import COMPLETING, TAKEN, Settings, folders, naming, own_settings
+from advisor.errors import UserError
 from advisor.files import __version__
 from advisor.scenario.settings import FLAGS
 from advisor.units import plain, shortened
@@ -52,7 +54,7 @@ _COMMANDS = {
     "schema": "completion.schema",
     "settings": "doctor.settings",
     "completion": "completion.completion",
-    "man": "man.man",
+    "man": "completion.man",
     "doctor": "doctor.doctor",
     "init": "init.init",
     "trust": "init.trust",
@@ -106,11 +108,20 @@ def commands() -> Iterator[tuple[str, ...]]:
 def run(words: Sequence[str]) -> None:
     """Run the command that these words name, or complete those of a shell."""
     if COMPLETING in os.environ:
-        from advisor.cli.completion import complete  # noqa: PLC0415 - for the tab key alone
-
-        complete(application)
+        _complete()
     words = with_command(words)
     application(words)(words)
+
+
+def _complete() -> None:
+    """Write what the word at the cursor may become, as the shell takes it, and exit."""
+    from typer.completion import completion_init  # type: ignore[attr-defined]  # noqa: PLC0415
+
+    line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
+    words = line.split()[1:]
+    completion_init()
+    with suppress(UserError):
+        application(words if line[-1:].isspace() else words[:-1])(prog_name="advisor")
 
 
 def with_command(words: Sequence[str]) -> list[str]:

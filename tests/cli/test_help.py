@@ -14,8 +14,7 @@ import pytest
 from typer.main import get_command
 
 from advisor.cli.app import _GROUPED, application, commands
-from advisor.cli.completion import SHELLS, _names, offered
-from advisor.cli.man import command_of, example_in, page
+from advisor.cli.completion import SHELLS, _names, command_of, example_in, offered, page
 from advisor.cli.own_settings import COMPLETING, OTHER_VARIABLES, VARIABLES
 from advisor.errors import UserError
 from advisor.knowledge import load_knowledge
