@@ -29,7 +29,6 @@ from advisor.reading.public_import import ages, behind, import_list, without_rec
 from advisor.reading.public_list import containing, places
 from advisor.report.figures import aligned
 from advisor.units import counted
-from advisor.workbench.record_checks import CHECKS
 
 if TYPE_CHECKING:
     from advisor.reading.public_list import PublicModel
@@ -140,6 +139,8 @@ def check(
 
     Example: advisor knowledge check --knowledge house/knowledge
     """
+    from advisor.workbench.house import CHECKS  # noqa: PLC0415  a look-up does without
+
     folders = [folder] if folder else knowledge
     where = folders or data_dir("knowledge")
     found = check_knowledge(where, *CHECKS)

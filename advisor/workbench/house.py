@@ -23,15 +23,26 @@ from advisor.bulk.batch.plan_file import preset_problems
 from advisor.calibration import file_of, with_measurements
 from advisor.errors import AdvisorError, KnowledgeError, Source, UserError
 from advisor.estimator.picture import memory_picture
+from advisor.estimator.speed_tables import read_tables
 from advisor.files import read_tree, real
 from advisor.knowledge import check_knowledge, load_knowledge
+from advisor.knowledge.field_kinds import FlawedError, choice
+from advisor.knowledge.file_records import finished_model
 from advisor.knowledge.layers import Layer, OwnFiles, Stack, holding, layers, stack
+from advisor.knowledge.log_patterns import log_pattern_problems
+from advisor.knowledge.overlay import entries_of
+from advisor.knowledge.parsing import calibration_in
+from advisor.knowledge.stacked_files import files_of_user
+from advisor.knowledge.types import UNUSUAL, ModelRecord
+from advisor.knowledge.validation import record_of
+from advisor.models import ONE_OF_BOTH, read_record, total_problem
 from advisor.report import FORMATS, Page
 from advisor.report.assembly import document
 from advisor.report.figures import words_of
 from advisor.report.prose import Length
 from advisor.report.word_file import read_words
 from advisor.rules.language.model import text_name
+from advisor.runtimes import memory_models
 from advisor.scenario.settings import request_from
 from advisor.workbench.expectations import key_of
 from advisor.workbench.fact_store_files import Progress
@@ -39,7 +50,6 @@ from advisor.workbench.lint import Asked, Means, check_all
 from advisor.workbench.lint.problem import Problem, in_order, problem, problems_of
 from advisor.workbench.lint.templates import check_templates
 from advisor.workbench.preview import Variant, each_text
-from advisor.workbench.record_checks import CHECKS
 from advisor.workbench.scenario_file import load_scenarios, request_line, scenario_folder
 
 LENGTHS: Sequence[Length] = ("short", "standard", "full")
@@ -300,3 +310,52 @@ def _thinned(advice: Conclusions, new: set[str]) -> Conclusions:
             subjects.add(item.option.key)
             rules.discard(item.rule)
     return replace(advice, not_recommended=tuple(kept))
+
+
+def parameter_problems(files: Mapping[str, bytes]) -> Sequence[UserError]:
+    """Say of every model of a user's, or of all, where its shape cannot be what it states."""
+    problems: list[UserError] = []
+    user = files_of_user(files)
+    for entry in entries_of(files, "models", []):
+        if user and entry.place.file not in user:
+            continue
+        record = finished_model(record_of(ModelRecord, entry), entry)
+        try:
+            said, hint, lint = total_problem(record, read_record(record)), ONE_OF_BOTH, ""
+        except UserError as bad:
+            said, hint, lint = f"it cannot be sized: {bad.message}", bad.hint, UNUSUAL
+        if said and (user or not lint):
+            at = entry.at("config" if lint else "parameters")
+            shown = f"model '{entry.name}': {said}"
+            problems.append(KnowledgeError(shown, source=at, hint=hint, lint=lint))
+    return problems
+
+
+def memory_model_problems(files: Mapping[str, bytes]) -> Sequence[UserError]:
+    """Say of every framework in files of knowledge where it names a memory model that none has."""
+    problems: list[UserError] = []
+    entries = [*entries_of(files, "frameworks", problems)]
+    problems.clear()
+    read = choice((*memory_models(), "none"))
+    for entry in entries:
+        node = entry.values.get("memory_model")
+        try:
+            _ = node and node.text and read(node)
+        except FlawedError as flawed:
+            entry.flaws(flawed.flaws, "memory_model")
+    return problems
+
+
+def speed_problems(files: Mapping[str, bytes]) -> Sequence[UserError]:
+    """Say what is first wrong with the calibration in files of knowledge."""
+    calibration = calibration_in(files, [])
+    try:
+        if calibration.get("fitted"):
+            read_tables(calibration)
+    except KnowledgeError as wrong:
+        return [wrong]
+    return ()
+
+
+CHECKS = (memory_model_problems, log_pattern_problems, parameter_problems, speed_problems)
+"""What ``check_knowledge`` is given beside the files."""

