@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, to_builtins
 
-from advisor.advice.configuration import MemoryDoc, ScenarioDoc, SetupDoc, SpeedDoc
-from advisor.estimator.picture import MemoryPicture
+from advisor.advice.configuration import MemoryDoc, MemoryPicture, ScenarioDoc, SetupDoc, SpeedDoc
 from advisor.knowledge.layers import SwitchedOff, UserEntry
 from advisor.knowledge.vocabulary import FactValue
 from advisor.runtimes.commands import Command

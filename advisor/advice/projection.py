@@ -41,7 +41,7 @@ from advisor.units import plain, typed
 
 if TYPE_CHECKING:
     from advisor.advice.conclusions import BarredOption, Conclusions, RankedOption
-    from advisor.estimator.picture import MemoryPicture
+    from advisor.advice.configuration import MemoryPicture
     from advisor.knowledge.layers import UserEntry
     from advisor.knowledge.types import Gpu
     from advisor.models.stored_tensors import Model

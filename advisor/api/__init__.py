@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Literal
 from msgspec.structs import replace
 
 from advisor.advice import Advisor
+from advisor.advice.configuration import memory_picture
 from advisor.api.results import CommandCheck, LogAnswer, Report
 from advisor.calibration import with_measurements
 from advisor.errors import RequestError
-from advisor.estimator.picture import memory_picture
 from advisor.files import __version__, user_cache_dir
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.layers import OwnFiles, Stack

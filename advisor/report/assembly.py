@@ -25,7 +25,7 @@ from advisor.units import plain
 
 if TYPE_CHECKING:
     from advisor.advice.conclusions import Conclusions, FiredNote
-    from advisor.estimator.picture import MemoryPicture
+    from advisor.advice.configuration import MemoryPicture
     from advisor.runtimes.commands import Command
 
 _REPORT = "report"

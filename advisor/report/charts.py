@@ -14,9 +14,8 @@ from advisor.report.memory_view import deficit, fullest_card, headroom, share_bi
 from advisor.units import GIB
 
 if TYPE_CHECKING:
-    from advisor.advice.configuration import MemoryDoc
+    from advisor.advice.configuration import Growth, MemoryDoc, MemoryPicture
     from advisor.advice.document import Advice
-    from advisor.estimator.picture import Growth, MemoryPicture
     from advisor.scenario.figures import CardMemory, Figure
 
 

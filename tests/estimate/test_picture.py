@@ -7,8 +7,8 @@ from functools import lru_cache
 import pytest
 from msgspec.structs import replace
 
+from advisor.advice.configuration import memory_picture
 from advisor.estimator import estimate_memory
-from advisor.estimator.picture import memory_picture
 from advisor.knowledge import load_knowledge
 from advisor.scenario import Scenario
 from advisor.scenario.resolve import resolve
