@@ -26,8 +26,7 @@ from advisor.bulk.site import Asked, check_place, make_site, place_for
 from advisor.bulk.site.catalogue import read_catalogue
 from advisor.cli.batch import Scheduler, Workers, cluster_of, inputs_of
 from advisor.cli.options import Format, cores
-from advisor.cli.progress import STOPPED, Steps
-from advisor.cli.report_output import takes_folders, takes_own_files
+from advisor.cli.report_output import STOPPED, Steps, takes_folders, takes_own_files
 from advisor.errors import RequestError, raise_problems
 from advisor.files import Kind
 from advisor.knowledge.layers import OwnFiles, Stack, is_built_in

@@ -36,8 +36,7 @@ from advisor.bulk.batch.shard import Making
 from advisor.bulk.batch.store import MANIFEST
 from advisor.bulk.batch.worker import Cluster, Job, Local, Place, connected
 from advisor.cli.options import LENGTHS, Length, cores
-from advisor.cli.progress import BatchProgress
-from advisor.cli.report_output import takes_own_files
+from advisor.cli.report_output import BatchProgress, takes_own_files
 from advisor.errors import EngineError, RequestError, did_you_mean, raise_problems
 from advisor.knowledge.layers import OwnFiles
 from advisor.report import prose

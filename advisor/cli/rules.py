@@ -21,8 +21,7 @@ from advisor.cli.options import (
     Workers,
     takes_request,
 )
-from advisor.cli.progress import progress_line
-from advisor.cli.report_output import takes_folders
+from advisor.cli.report_output import progress_line, takes_folders
 from advisor.errors import UserError, raise_problems, visible
 from advisor.knowledge.layers import OwnFiles, Stack
 from advisor.remedies import rule_vocabulary

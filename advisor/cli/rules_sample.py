@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from advisor.cli.options import Format, OnlyRules, Output, Scenarios, Workers
-from advisor.cli.progress import progress_line
-from advisor.cli.report_output import takes_folders, write
+from advisor.cli.report_output import progress_line, takes_folders, write
 from advisor.knowledge.layers import OwnFiles
 from advisor.workbench.bulk import evaluate_all
 from advisor.workbench.comparison import compare_sides

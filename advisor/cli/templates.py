@@ -24,8 +24,7 @@ from advisor.cli.options import (
     takes_request,
 )
 from advisor.cli.own_settings import FILE, KINDS, house_folders
-from advisor.cli.progress import progress_line
-from advisor.cli.report_output import takes_folders, write
+from advisor.cli.report_output import progress_line, takes_folders, write
 from advisor.errors import RequestError, visible
 from advisor.files import data_dir
 from advisor.knowledge.layers import OwnFiles, Stack, stack
