@@ -22,8 +22,8 @@ from pathlib import Path
 
 from advisor.advice import Advisor
 from advisor.advice.document import wrong_figures
+from advisor.bulk import read_rows
 from advisor.bulk.estimates import Line, estimate_row
-from advisor.bulk.estimates.rows import read_rows
 from advisor.knowledge.types import Knowledge
 from advisor.report.prose import MOST_WORDS
 

@@ -12,8 +12,8 @@ from typing import BinaryIO, cast
 
 import pytest
 
+from advisor.bulk import MOST_BYTES, Row, read_rows
 from advisor.bulk.estimates import Line, estimate_row
-from advisor.bulk.estimates.rows import MOST_BYTES, Row, read_rows
 from advisor.errors import RequestError, UserError
 from advisor.files import opened
 from advisor.knowledge import load_knowledge

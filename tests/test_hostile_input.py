@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from advisor.bulk import read_rows
 from advisor.bulk.batch.product import load_plan
 from advisor.bulk.estimates import estimate_row
-from advisor.bulk.estimates.rows import read_rows
 from advisor.errors import RequestError, UserError
 from advisor.files import data_dir, opened, read_tree
 from advisor.knowledge import load_knowledge

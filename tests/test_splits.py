@@ -12,8 +12,8 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.advice import Advisor
+from advisor.bulk import read_rows
 from advisor.bulk.estimates import estimate_row
-from advisor.bulk.estimates.rows import read_rows
 from advisor.errors import UserError
 from advisor.estimator import estimate_memory
 from advisor.estimator.speed import estimate_speed, missing_inputs

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from advisor.advice import Advisor
+from advisor.bulk import read_rows
 from advisor.bulk.estimates import estimate_row
-from advisor.bulk.estimates.rows import read_rows
 from advisor.errors import UserError
 from advisor.report import render_text
 from advisor.report.assembly import document

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import pytest
 import yaml
 
+from advisor.bulk import read_rows
 from advisor.bulk.batch.plan_file import read_plan
 from advisor.bulk.estimates import estimate_row
-from advisor.bulk.estimates.rows import read_rows
 from advisor.calibration.user.benchmark_file import File
 from advisor.calibration.user.plausibility import Given
 from advisor.cli.init import write_starter

@@ -10,8 +10,8 @@ from typing import BinaryIO, Protocol
 
 from msgspec import Struct, field
 
+from advisor.bulk import Row, read_rows
 from advisor.bulk.batch.file_names import canonical, file_state
-from advisor.bulk.estimates.rows import Row, read_rows
 from advisor.errors import Problems, RequestError, Source, UserError, raise_problems
 from advisor.knowledge.types import Knowledge
 from advisor.scenario.settings import request_from

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from advisor.advice.configuration import MemoryDoc, SpeedDoc
 from advisor.advice.projection import memory_doc, speed_doc
-from advisor.bulk.estimates.rows import Row, read_rows
+from advisor.bulk import Row, read_rows
 from advisor.errors import Problems, RequestError, SourceFileError, UserError, as_sentence
 from advisor.estimator import estimate_memory
 from advisor.estimator.limits import find_limits
