@@ -22,7 +22,8 @@ ASKED = (
 )
 SPEED = re.compile(r"[\d.,]+ tok/s(?: \([\d.,]+ to [\d.,]+\))?")
 OF_EACH = (" each", " for each request")
-OF_ALL = ("for all ", "for the ", "over all requests")
+OF_ALL = ("for the ", "over all requests")
+ALL_TOGETHER = re.compile(r"for \d+ requests")
 TOTAL = re.compile(
     r"(?:together give|Together they produce|In total that gives|All together) about $"
 )
@@ -42,7 +43,7 @@ def test_every_speed_is_of_each_request_or_of_all(request_: Request) -> None:
     for speed in SPEED.finditer(text):
         before, after = text[: speed.start()], text[speed.end() :].lstrip()
         said = any(f" {after}".startswith(words) for words in OF_EACH)
-        total = TOTAL.search(before) or after.startswith(OF_ALL)
+        total = TOTAL.search(before) or after.startswith(OF_ALL) or ALL_TOGETHER.match(after)
         found += said
         if not said and not total:
             unsaid.append(text[speed.start() - 60 : speed.end() + 30])
@@ -54,7 +55,7 @@ def test_every_speed_is_of_each_request_or_of_all(request_: Request) -> None:
 def test_what_is_needed_is_said_for_how_many(request_: Request) -> None:
     doc = document(advisor().advise(request_))
     held = doc.memory.held_sequences or request_.batch
-    words = {request_.batch: f"for all {held} requests at once", 1: f"for one of {request_.batch}"}
+    words = {request_.batch: f"for {held} requests at once", 1: f"for one of {request_.batch}"}
     named = words.get(held, f"for {held} of {request_.batch} requests at once")
     needs = page(doc).partition(" Needs ")[2].partition(" Usable ")[0]
     assert named in needs
