@@ -348,13 +348,16 @@ def _fewest(base: Base) -> Iterator[Option]:
 
 
 def _one_of(base: Base) -> Iterator[Option]:
-    """Of unequal cards that take turns the one with the most bandwidth, where it holds all."""
-    scenario = base.scenario
-    gpu = max(scenario.cards, key=lambda card: (card.bandwidth_bytes_s or 0.0, card.name))
-    idle = len(scenario.cards) - 1
-    other = replace(scenario, gpu=gpu, gpus=1, cards=(), idle_cards=idle)
-    if split_of(scenario) == "layer" and cards_hold(base, other, roomy=True):
-        yield make_option(base, FEWER, {"gpu": gpu.name, "gpus": 1}, other)
+    """Of unequal cards the one with the most bandwidth that holds all.
+
+    Those that are dealt layers take turns, and of a tensor each takes as much as the smallest can.
+    """
+    scenario, idle = base.scenario, len(base.scenario.cards) - 1
+    for gpu in sorted(scenario.cards, key=lambda g: (-(g.bandwidth_bytes_s or 0.0), g.name)):
+        other = replace(scenario, gpu=gpu, gpus=1, cards=(), idle_cards=idle)
+        if cards_hold(base, other, roomy=True):
+            yield make_option(base, FEWER, {"gpu": gpu.name, "gpus": 1}, other)
+            return
 
 
 FEWER = Remedy("fewer-gpus", frozenset({"gpu", "gpus"}), "setting", _fewer)

@@ -88,11 +88,10 @@ def fewer_held(memory: MemoryDoc | After, setup: ScenarioDoc | SetupDoc) -> int 
     return held if held is not None and held < setup.batch else None
 
 
-def _held_at_most(doc: Advice) -> str:
-    """The most requests that any remedy holds at once; empty where one holds all of them."""
+def _none_holds_all(doc: Advice) -> str:
+    """Yes where no remedy holds all sequences of a batch at once."""
     held = [item.after.held_sequences or item.setup.batch for item in doc.recommendations]
-    most = max(held, default=doc.scenario.batch)
-    return f.count(most) if most < doc.scenario.batch else ""
+    return f.flag(max(held, default=doc.scenario.batch) < doc.scenario.batch)
 
 
 def _cache_not_all(doc: Advice) -> bool:
@@ -291,8 +290,8 @@ WRITERS: Mapping[str, Writer] = {
     "memory.cache_serves_several": lambda d: flag(_at_once(d) > 1),
     "memory.cache_windowed": lambda d: flag(_is_windowed(d)),
     "memory.cache_not_all": lambda d: flag(_cache_not_all(d)),
-    "options.held_at_most": _held_at_most,
     "memory.requests": _requests,
+    "options.none_holds_all": _none_holds_all,
     "memory.held_sequences": lambda d: f.count(fewer_held(d.memory, d.scenario)),
     "memory.approximate_parts": lambda d: views.estimated_parts(d.memory.approximate),
     "memory.max_context": lambda d: f.count(_context(d)),

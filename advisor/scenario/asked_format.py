@@ -335,18 +335,19 @@ class Asked(Struct, frozen=True):
         return [self.knowledge.formats[n] for n in released] if self._is_open else self.formats
 
     def _those_that_run_it(self) -> Container[str]:
-        """Name the frameworks that run what was meant where it has room, and are kept up."""
+        """Name the frameworks that run what was meant where it has room; those kept up, if any."""
         family, model = is_family(self.said), self.model
         for_many = self.framework is not None and self.framework.serves_batches
-        return {
-            one.name
-            for f in (
-                () if self._is_open and not for_many else filter(self._is_roomy, self._meant())
-            )
+        unmeant = self._is_open and not for_many
+        running = [
+            one
+            for f in (() if unmeant else filter(self._is_roomy, self._meant()))
             for one in self.runners(f).values()
             if _is_shared(one, f, model, self.cards)
             and not (family and (support.stands_back(one) or not is_obtainable(one, f, model)))
-        }
+        ]
+        kept = [one.name for one in running if not support.stands_back(one)]
+        return set(kept or [one.name for one in running])
 
     def _to_type(self, precision: Format, one: Framework) -> str:
         told = "" if one is self.framework else f"--framework {shell_word(one.name)} "

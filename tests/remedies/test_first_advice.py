@@ -130,6 +130,12 @@ def test_an_error_names_the_usual_format_where_none_was_asked_for() -> None:
             "llama.cpp runs Q4_K_M, which does, with 8.3 GiB in system RAM"),
         ),
         (
+            {"gpu": "RX 7900 XTX", "model": "gemma-4-31b-it", "precision": "AWQ",
+             "framework": "SGLang"},
+            ("vLLM runs AWQ 4-bit, the nearest, which does not fit here. "
+            "llama.cpp runs Q4_K_M, which does"),
+        ),
+        (
             {"gpu": "RTX 4090", "model": "gpt-oss-120b", "precision": "AWQ", "ram_gib": 32,
              "framework": "ExLlamaV3", "context": 32768},
             "ExLlamaV3 runs EXL3 4.0bpw, the nearest, though it does not fit; to see what does",
@@ -206,3 +212,10 @@ def test_that_nothing_holds_all_requests_is_said_before_the_advice() -> None:
     made = dict(report(document(advised(**LONG, batch=128)), "standard").figures)
     assert made["Held at once"].startswith("none of what follows holds all 128 requests")
     assert "Held at once" not in dict(report(document(advised(**LONG)), "standard").figures)
+
+
+def test_a_smaller_cache_keeps_the_context_that_was_asked_for() -> None:
+    given = {"gpu": "RX 7900 XTX", "model": "gemma-3-27b-it", "precision": "AWQ"}
+    best = advised(**given, context=131072, ram_gib=128.0).recommendations[0].option
+    assert best.scenario.context_tokens == 131072
+    assert best.change["kv_cache"] == "q8_0"

@@ -36,3 +36,16 @@ def test_of_unequal_cards_the_faster_that_holds_it_works_alone(gpu: str) -> None
 def test_the_smaller_of_unequal_cards_stays_where_it_is_needed() -> None:
     found = advisor.advise(gpu="RTX 3090 + RTX 3060:12GB", model="Qwen3-32B", precision="Q6_K")
     assert "fewer-gpus" not in {row["action"] for row in found.rows()}
+
+
+def test_of_unequal_cards_that_cannot_share_every_tensor_one_may_hold_it() -> None:
+    """An equal part of each tensor is too much for the smaller; the larger has room for all."""
+    first = advisor.advise(
+        gpu="RTX 3090 + RTX 3060:12GB",
+        model="qwen3-coder-30b-a3b-instruct",
+        precision="INT4",
+        context=32768,
+        framework="vLLM",
+    ).rows()[0]
+    assert first["action"] == "fewer-gpus"
+    assert first["change"] == {"gpu": "GeForce RTX 3090", "gpus": 1}
