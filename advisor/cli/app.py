@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -173,15 +173,19 @@ def _add(app: typer.Typer, commands: Mapping[str, str], asked: str) -> None:
         command = getattr(import_module(f"{__package__}.{module}"), function)
         app.command(asked, cls=Hinting)(command)
         return
+    said = _helps({place.partition(".")[0] for place in commands.values()})
     for name, place in commands.items():
-        app.command(name, help=_help(*place.split(".")))(_listed)
+        app.command(name, help=said[place])(_listed)
 
 
-def _help(module: str, function: str) -> str | None:
-    """Read what a command says of itself, without loading what it needs."""
-    tree = ast.parse(Path(__file__).with_name(f"{module}.py").read_text(encoding="utf-8"))
-    found = (one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == function)
-    return ast.get_docstring(next(found))
+def _helps(modules: Iterable[str]) -> Mapping[str, str | None]:
+    """Read what commands say of themselves, by place, without loading what they need."""
+    found: dict[str, str | None] = {}
+    for module in modules:
+        tree = ast.parse(Path(__file__).with_name(f"{module}.py").read_text(encoding="utf-8"))
+        functions = (one for one in tree.body if isinstance(one, ast.FunctionDef))
+        found |= {f"{module}.{one.name}": ast.get_docstring(one) for one in functions}
+    return found
 
 
 def _listed() -> None:
