@@ -17,6 +17,7 @@ from advisor.scenario import support
 from advisor.scenario.asked_format import (
     DEFAULT_PRECISION,
     PUBLISHED,
+    SLOW_KERNELS,
     USUAL,
     Asked,
     Caches,
@@ -88,14 +89,20 @@ class Choices:
     def held_pair(self, pair: Pair, text: str, model: Model) -> Pair:
         """Of a family name (INT4) take the format that somebody is known to publish the model in.
 
-        The best of them that the framework runs; what was chosen where none is known.
+        The best of them that the framework runs, those with slow kernels last; what was chosen
+        where none is known.
         """
         precision, framework = pair
         if not is_family(text) or is_obtainable(framework, precision, model):
             return pair
         meant = formats_named(text, self._knowledge)
         held = (f for f in meant if self.runs(framework, f) and is_obtainable(framework, f, model))
-        return min(held, key=support.quality_order, default=precision), framework
+        best = min(
+            held,
+            key=lambda f: (f.family in SLOW_KERNELS, *support.quality_order(f)),
+            default=precision,
+        )
+        return best, framework
 
     def asked_pair(self, text: str, candidates: Sequence[Framework]) -> Pair | None:
         """Find the first framework that runs what ``precision_asked`` gives, and its best format.

@@ -212,6 +212,9 @@ def test_that_nothing_holds_all_requests_is_said_before_the_advice() -> None:
     made = dict(report(document(advised(**LONG, batch=128)), "standard").figures)
     assert made["Held at once"].startswith("none of what follows holds all 128 requests")
     assert "Held at once" not in dict(report(document(advised(**LONG)), "standard").figures)
+    fits = {"gpu": "8x L4", "model": "command-a-03-2025", "precision": "FP8", "framework": "vLLM"}
+    held = document(advised(**fits, context=16384, batch=16))
+    assert "Held at once" not in dict(report(held, "standard").figures)
 
 
 def test_a_smaller_cache_keeps_the_context_that_was_asked_for() -> None:
@@ -219,3 +222,10 @@ def test_a_smaller_cache_keeps_the_context_that_was_asked_for() -> None:
     best = advised(**given, context=131072, ram_gib=128.0).recommendations[0].option
     assert best.scenario.context_tokens == 131072
     assert best.change["kv_cache"] == "q8_0"
+
+
+@pytest.mark.parametrize("model", ["devstral-small-2507", "phi-4"])
+def test_int4_is_what_is_published_before_what_is_packed_with_slow_kernels(model: str) -> None:
+    """Blackwell multiplies NVFP4, which nobody publishes of these; bitsandbytes packs any model."""
+    asked = advised(gpu="RTX 5090", model=model, precision="INT4", framework="SGLang")
+    assert asked.scenario.precision.name == "AWQ 4-bit"
