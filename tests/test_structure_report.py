@@ -127,7 +127,7 @@ AT_MOST = {
     "modules of at most 60 lines": 5,
     "modules used by one only": 54,
     "modules that one advise loads": 114,
-    "places that keep results": 78,
+    "places that keep results": 77,
     "modules named own, yours or room": 1,
 }
 """What the program is by today; decision 31 says what was aimed at. Lower a figure that fell."""
