@@ -154,8 +154,7 @@ def _loses_little(precision: Format, scenario: Scenario, knowledge: Knowledge) -
     loss = support.format_loss(precision, model)
     if loss is not None:
         return loss <= knowledge.policy["little_loss_percent"]
-    rounded_to_scales = precision.family == "mxfp4" and not support.is_published(precision, model)
-    if precision.kind == "gguf" or rounded_to_scales:
+    if precision.kind == "gguf" or support.is_rounded(precision, model):
         return False
     needed, gpu = precision.native_compute_capability, scenario.gpu
     likes = not (needed and gpu and gpu.compute_capability) or gpu.compute_capability >= needed

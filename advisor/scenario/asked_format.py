@@ -52,6 +52,9 @@ def formats_for(text: str, model: Model | None, knowledge: Knowledge) -> tuple[F
     """
     if text == USUAL:
         return formats_named(DEFAULT_PRECISION, knowledge)
+    if model is not None and is_family(text):
+        meant = formats_named(text, knowledge)
+        return tuple(f for f in meant if not support.is_rounded(f, model))
     if text != PUBLISHED or model is None:
         return formats_named(text, knowledge)
     released = [knowledge.formats[name] for name in model.native_formats]
@@ -309,7 +312,8 @@ class Asked(Struct, frozen=True):
             usual = one.usual_formats if self._is_open else ()
             far = partial(_distance, meant, usual, self.model, late)
             offered = (f for name in one.formats if (f := self.knowledge.formats[name]).offered)
-            shared = [f for f in offered if _is_shared(one, f, self.model, self.cards)]
+            had = (f for f in offered if f in meant or not support.is_rounded(f, self.model))
+            shared = [f for f in had if _is_shared(one, f, self.model, self.cards)]
             for running in self.by_distance(one, shared, far):
                 if one is self.framework and runners and far(running[0])[-1] > 1:
                     break

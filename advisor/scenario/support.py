@@ -287,6 +287,11 @@ def is_published(precision: Format, model: Model) -> bool:
     return precision.name in model.native_formats
 
 
+def is_rounded(precision: Format, model: Model) -> bool:
+    """Whether it is MXFP4, whose scales are powers of two, of a model not trained for it."""
+    return precision.family == "mxfp4" and not is_published(precision, model)
+
+
 def format_loss(precision: Format, model: Model) -> float | None:
     """Perplexity increase of a format over what was published, %; None: not measured."""
     return 0.0 if is_published(precision, model) else precision.quality_loss_percent

@@ -130,6 +130,11 @@ def test_an_error_names_the_usual_format_where_none_was_asked_for() -> None:
             "llama.cpp runs Q4_K_M, which does, with 8.3 GiB in system RAM"),
         ),
         (
+            {"gpu": "8x H100 SXM", "model": "qwq-32b", "precision": "INT4", "batch": 128,
+             "framework": "TensorRT-LLM"},
+            "vLLM runs AWQ 4-bit, the nearest",
+        ),
+        (
             {"gpu": "RX 7900 XTX", "model": "gemma-4-31b-it", "precision": "AWQ",
              "framework": "SGLang"},
             ("vLLM runs AWQ 4-bit, the nearest, which does not fit here. "
