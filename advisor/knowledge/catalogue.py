@@ -326,11 +326,13 @@ def check_beside(each: Sequence[Gpu]) -> None:
         return
     if are_machines(alone) and all(gpu == alone for gpu in each):
         return
-    hint = "Give one, or one machine with more memory."
-    if alone.segment == "mobile":
-        hint = "Give one, or one card with more memory."
+    other = next((gpu for gpu in each if gpu != alone), None)
+    hint = "Ask for one, or for one machine or card with more memory."
+    if other is not None:
+        hint = f"Ask for one of them: {alone.name}, or {other.name} with --ram for what it lacks."
     raise RequestError(
-        f"{alone.name} is a part of its machine: no other card can be put beside it", hint=hint
+        f"{alone.name} is a part of its machine: another card beside it (an eGPU) is not sized",
+        hint=hint,
     )
 
 

@@ -265,10 +265,10 @@ class Framework(Struct, frozen=True):
     backends_beside: Texts = ()  # what it computes with beside the vendor's own
     beyond: Annotated[Mapping[str, str], Kind(mapping(written))] = field(default_factory=dict)
     """Formats and card architectures that only other releases or builds run -> a clause on it."""
-    not_sized: Annotated[Mapping[str, str], Kind(mapping(written, SPLITS, "split"))] = field(
-        default_factory=dict
-    )
-    """Ways it has that are not sized here, each with why in one clause."""
+    not_sized: Annotated[
+        Mapping[str, str], Kind(mapping(written, (*SPLITS, *get_args(Vendor)), "split or maker"))
+    ] = field(default_factory=dict)
+    """Ways it has, and makers it runs on, that are not sized here, each with why in one clause."""
     format_limits: Annotated[Mapping[str, FormatLimit], Kind(nodes)] = field(default_factory=dict)
     """Family of weight formats -> where they run."""
     embedding_in_ram: Flag | None = None  # unless the input embedding is also the output

@@ -223,9 +223,10 @@ def read_config(config: Mapping[str, object], shown: str, *, whole: bool = True)
     model_type = _model_type(outer)
     wrapper = WRAPPERS.get(f"{model_type} {outer.stated('version')}") or WRAPPERS.get(model_type)
     nested = text_part(outer, model_type, wrapper, whole=whole)
-    if nested is not None and wrapper is None:
-        raise _unknown(outer, model_type, nested.word("model_type") or model_type)
     text = nested or outer
+    speaks = nested is None and outer.stated("thinker_config")
+    if speaks or (nested is not None and wrapper is None):
+        raise _unknown(outer, model_type, text.word("model_type") or model_type)
     text_type = _text_type(text, outer, model_type, wrapper)
     family = FAMILIES.get(family_of(text_type))
     if family is None:

@@ -24,7 +24,7 @@ PLAIN: Final = frozenset({"", "BF16", "FP16", "F32"})
 """What a name says of weights that are not packed."""
 GGUF_TYPE: Final = re.compile(
     r"(?<![a-z0-9])(?P<made>(?:ud|smol)[-_ ]?)?(?P<type>(?:iq|tq|q)[1-8]"
-    r"(?:[-_ ]?(?:k[lst]?s?|[01](?!\d)|nl|xxs|xs|s|m)(?:[-_ ]?(?:xxl|xl|l|m|s|xs|xxs))?)?)"
+    r"(?:[-_ ]?(?:k[lst]?s?|[01](?!\d)|nl|xxs|xs|s|m)(?:[-_ ]?(?:xxl|xl|l|m|s|xs|xxs|p))?)?)"
     r"(?![a-z0-9])"
 )
 """A type of llama-quantize, behind ``UD-`` or ``smol-`` where it was mixed layer by layer."""
@@ -52,10 +52,15 @@ def patterned(knowledge: Knowledge, text: str) -> _Found | None:
     """Find the formats that a text stands for by its form.
 
     With what their size rests on, and whether it is a maker's own mix of types.
+
+    Raises:
+        RequestError: It is one that no runtime here reads.
     """
     folded = text.strip().casefold()
     if len(folded) > _LONGEST:
         return None
+    if unread := why_unread(text):
+        raise unread
     if near := _near(knowledge.formats).get(plain_key(folded)):
         return tuple(knowledge.formats[name] for name in near), _MIX, True
     if (found := GGUF_TYPE.fullmatch(folded)) and found["made"]:
@@ -195,6 +200,8 @@ def said_in(name: str, *, mlx: bool = False) -> FormatSaid:
         mlx: Whether its publisher packs for MLX, so that ``4bit`` is MLX's.
     """
     folded = name.casefold()
+    if found := words().unread_called.search(folded):
+        return FormatSaid(found[0].upper(), _without(folded, found))
     if found := BITS_PER_WEIGHT.search(folded):
         maker = found["maker"] or found["after"] or _maker(folded)
         rest = re.sub(r"(?<![a-z0-9])exl[23](?![a-z0-9])", " ", _without(folded, found))
@@ -209,6 +216,18 @@ def said_in(name: str, *, mlx: bool = False) -> FormatSaid:
             rest = _without(folded, found)
             return FormatSaid(_numbered(meant, number, mlx=mlx or "mlx" in _parts(rest)), rest)
     return FormatSaid("", folded)
+
+
+def why_unread(text: str) -> RequestError | None:
+    """Say who reads a format that no runtime here does, and what is nearest; None: it is none."""
+    found = words().unread_called.fullmatch(text.strip().casefold())
+    if found is None:
+        return None
+    nearest, why = words().unread[found["word"]]
+    named = nearest.format(bits=found["bits"] or 4)
+    return RequestError(
+        f"{text.strip()} cannot be sized: {why}", hint=f"The nearest is --precision '{named}'."
+    )
 
 
 def _maker(folded: str) -> str:

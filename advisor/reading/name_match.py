@@ -119,21 +119,23 @@ def _listed(knowledge: Knowledge, rest: Segments, _: NameParts) -> Model | None:
 
 
 def _released(knowledge: Knowledge, rest: Segments, _: NameParts) -> Model | None:
-    """Give a release that has a repository of its own, and the sizes of a known model."""
+    """Give a release with a repository of its own and the sizes of a model, or a shorter name."""
     own = words().releases.get("-".join(w for w in rest if w not in words().tunings))
-    record = own and _record(knowledge, tuple(SEGMENT.findall(own.sizes.lower())))[0]
-    if not own or not record:
+    if not own:
         return None
-    model = model_from_record(record, knowledge)
+    record = _record(knowledge, tuple(SEGMENT.findall(own.sizes.lower())))[0]
+    model = model_from_record(record, knowledge) if record else _public(knowledge, own.sizes)
+    if model is None or model.hf_id == own.hf_id:
+        return model
+    trained = int(own.trained_context or model.trained_context_tokens or 0)
     return replace(
         model,
         name=own.hf_id.rpartition("/")[2],
         hf_id=own.hf_id,
-        trained_context_tokens=int(own.trained_context or model.trained_context_tokens or 0)
-        or None,
+        trained_context_tokens=trained or None,
         released=None,
         companions={},
-        sized_as=f"{own.hf_id} is sized as {record.name}, whose sizes it has.",
+        sized_as=f"{own.hf_id} is sized as {model.name}, whose sizes it has.",
     )
 
 
@@ -379,10 +381,7 @@ def _may_mean(parts: NameParts, found: Match, public: PublicModel, holds: int) -
 
 
 def _whole(parts: NameParts, found: Match | None) -> PublicModel | None:
-    """Find the listed repository of a bare name, unless the name is the address of what was found.
-
-    Where several differ, the name tells none of them.
-    """
+    """Find the listed repository of a bare name, unless it is the address of what was found."""
     if found and bare_key((found.model.hf_id or "").replace("/", "-")) == bare_key(parts.name):
         return None
     try:

@@ -10,7 +10,7 @@ Forms: ``name``, ``name:tag`` as Ollama writes it, ``publisher/name[@revision][:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final
 
@@ -26,8 +26,8 @@ _LIBRARY: Final = re.compile(r"(?:https?://)?(?:www\.)?ollama\.com(?:/library)?/
 _HUB_HOST: Final = re.compile(r"(?:www\.)?(?:hf\.co|huggingface\.co)/", re.IGNORECASE)
 _HUB: Final = "https://huggingface.co"
 _ENDING: Final = re.compile(r"\.(gguf|llamafile|safetensors|bin|pth?)$", re.IGNORECASE)
-_GGML: Final = re.compile(r"\.ggml(?:v\d)?(?![a-z0-9])", re.IGNORECASE)
-"""What files from before GGUF say of their kind: ``llama-2-13b.ggmlv3.q4_0.bin``."""
+_GGML: Final = re.compile(r"\.(?:ggml(?:v\d)?(?![a-z0-9])|i1-)", re.IGNORECASE)
+"""What files say of their kind: ``llama-2-13b.ggmlv3.q4_0.bin``, ``Qwen3-8B.i1-IQ3_M.gguf``."""
 _SHARD: Final = re.compile(r"-\d{5}-of-\d{5}$")
 _LONGEST: Final = 300
 _CACHED: Final = re.compile(
@@ -134,7 +134,10 @@ def rests_of(segments: Segments, parts: NameParts) -> Sequence[Segments]:
     less = [
         _less(kept, taken) for taken in (own, frozenset(known.makers)) for kept in (plain, bare)
     ]
-    return list(dict.fromkeys(kept for kept in (*whole, bare, *less) if kept))
+    own_name = parts.publisher.casefold()
+    tells = own_name in segments and own_name not in known.makers
+    signed = [_less(plain, {own_name})] if tells and not known.tuned.isdisjoint(segments) else []
+    return list(dict.fromkeys(kept for kept in (*whole, bare, *less, *signed) if kept))
 
 
 def based_on(rests: Sequence[Segments]) -> Sequence[Segments]:
@@ -271,6 +274,15 @@ class Words(Struct, frozen=True):
     """A whole name -> the model whose sizes it has."""
     built_on: Mapping[str, str]
     """A family of fine-tunes that does not name its base -> the base, less its size."""
+    unread: Mapping[str, tuple[str, ...]]
+    """A format that no runtime here reads -> the nearest, with ``{bits}``, and who reads it."""
+    unread_called: re.Pattern[str]
+    """One of them with its bits: ``JANG_4M``."""
+    unsized: Sequence[tuple[re.Pattern[str], str]]
+    """Hardware that is known by name alone, and why it is not sized."""
+
+
+UNSIZED_FILE: Final = "unsized_cards.tsv"
 
 
 @cache
@@ -278,11 +290,15 @@ def words() -> Words:
     """Read the words, once."""
     kinds: dict[str, dict[str, str]] = {}
     releases: dict[str, Release] = {}
+    unread: dict[str, tuple[str, ...]] = {}
     for line in (data_dir("knowledge") / _WORDS_FILE).read_text("utf-8").splitlines():
         if line and not line.startswith("#"):
             kind, listed, *means = line.split("\t")
             if kind == "release":
                 releases |= dict.fromkeys(listed.split(), Release(*means))
+                continue
+            if kind == "unread":
+                unread |= dict.fromkeys(listed.split(), tuple(means))
                 continue
             kinds.setdefault(kind, {}).update(
                 (one, means[0] if means else "") for one in listed.split()
@@ -297,4 +313,21 @@ def words() -> Words:
         releases=releases,
         same=kinds["same"],
         built_on=kinds["built-on"],
+        unread=unread,
+        unread_called=re.compile(
+            rf"(?<![a-z0-9])(?P<word>{_any_of(unread)})"
+            r"(?:[-_ ]?(?P<bits>[1-8])(?:[-_ ]?bits?|[a-z]{1,2})?)?(?![a-z0-9])"
+        ),
+        unsized=list(_unsized()),
     )
+
+
+def _unsized() -> Iterator[tuple[re.Pattern[str], str]]:
+    lines = (data_dir("knowledge") / UNSIZED_FILE).read_text("utf-8").splitlines()
+    for named, why in (line.split("\t") for line in lines if not line.startswith("#")):
+        spelled = _any_of(named.split(", ")).replace(r"\ ", r"[\s-]*")
+        yield re.compile(rf"(?<![a-z0-9])(?:{spelled})(?![a-z0-9])", re.IGNORECASE), why
+
+
+def _any_of(named: Iterable[str]) -> str:
+    return "|".join(map(re.escape, sorted(named, key=len, reverse=True)))

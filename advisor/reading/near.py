@@ -13,6 +13,7 @@ from advisor.knowledge.merit_scale import card_names
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import by_identity
 from advisor.reading.known import IDEOGRAPH, listed
+from advisor.reading.name_parts import words
 from advisor.reading.ram import is_cpu
 from advisor.units import GIB
 
@@ -21,8 +22,21 @@ _LIKE = 0.75
 _OTHERWISE = "Try 'advisor knowledge find WORD'."
 
 
+def unsized_card(text: str) -> RequestError | None:
+    """Say why what a text names is not sized; None where it names nothing of that kind."""
+    for named, why in words().unsized:
+        if found := named.search(text):
+            return RequestError(
+                f"'{found[0]}' is not sized: {why}",
+                hint="The nearest is the processor beside it: --gpu cpu with its --ram.",
+            )
+    return None
+
+
 def unknown_card(knowledge: Knowledge, text: str) -> RequestError:
     """Say that no card is called this, with the nearest that are."""
+    if known := unsized_card(text):
+        return known
     message = f"unknown GPU '{text}'."
     if not gpu_core(text):
         return RequestError(message, hint="Write the model too, for example 'RTX 4090'.")

@@ -21,6 +21,10 @@ from advisor.reading.name_parts import packs
 from advisor.reading.public_list import PublicModel, find_public
 from advisor.reading.shell import invocations
 
+_LOADS = re.compile(r"\.from_pretrained\(|\bLLM\(")
+_MOST_CUTS = 40
+_HEREDOC = re.compile(r"(?P<line>[^\n]*)<<\s*-?['\"]?(\w+)['\"]?\n(?P<body>.*?)\n\2\s*$", re.DOTALL)
+_NO_MODEL = re.compile(r"tokenizer|processor|config", re.IGNORECASE)
 _SHARD = re.compile(r"-\d{5}-of-\d{5}$")
 _CACHED = re.compile(r"models--([^/\\]+?)--([^/\\]+)")
 """A folder of the hub's cache: ``models--Qwen--Qwen3-8B/snapshots/...``."""
@@ -53,7 +57,7 @@ def read_pasted(text: str) -> Pasted:
     Raises:
         RequestError: It is none of these, or not to be read.
     """
-    return read_python(text) if loads_in_python(text) else read_command(text)
+    return _read_python(text) if _LOADS.search(text) else read_command(text)
 
 
 def asked_by(pasted: Pasted, knowledge: Knowledge) -> Asked:
@@ -74,7 +78,7 @@ def asked_by(pasted: Pasted, knowledge: Knowledge) -> Asked:
     if precision:
         settings.setdefault("precision", precision)
     if meant.drafts_with:
-        settings["draft_model"] = named_model(meant.drafts_with, knowledge, framework)[0]
+        _with_draft(meant, knowledge, framework)
     known = _record_of(model, knowledge)
     _with_dtype(settings, pasted, known)
     if framework.usual_formats and known and _is_plain(known, meant.named):
@@ -101,6 +105,15 @@ def asked_by(pasted: Pasted, knowledge: Knowledge) -> Asked:
         own_context and fits and _fits_context(pasted),
         fits and _places_itself(pasted, said),
     )
+
+
+def _with_draft(meant: Meant, knowledge: Knowledge, framework: Framework) -> None:
+    """Take the model that drafts, or say that it is not known."""
+    draft = named_model(meant.drafts_with, knowledge, framework)[0]
+    if _record_of(draft, knowledge) or Path(draft).exists():
+        meant.settings["draft_model"] = draft
+    else:
+        meant.not_sized.append(f"The draft {draft} is not known, so it is not sized.")
 
 
 def _cards(meant: Meant, pasted: Pasted) -> int | None:
@@ -295,18 +308,7 @@ def _record_of(text: str, knowledge: Knowledge) -> Model | None:
         return None
 
 
-_LOADS = re.compile(r"\.from_pretrained\(|\bLLM\(")
-_MOST_CUTS = 40
-_HEREDOC = re.compile(r"(?P<line>[^\n]*)<<\s*-?['\"]?(\w+)['\"]?\n(?P<body>.*?)\n\2\s*$", re.DOTALL)
-_NO_MODEL = re.compile(r"tokenizer|processor|config", re.IGNORECASE)
-
-
-def loads_in_python(text: str) -> bool:
-    """Whether a text is Python that loads a model."""
-    return bool(_LOADS.search(text))
-
-
-def read_python(text: str) -> Pasted:
+def _read_python(text: str) -> Pasted:
     """Read what a script loads, with which settings.
 
     Raises:
@@ -318,7 +320,7 @@ def read_python(text: str) -> Pasted:
         variables = next((one.variables for one in invocations(matched["line"])), {})
     tree = _parsed(text)
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    served = next((call for call in calls if _name(call.func).endswith("LLM")), None)
+    served = next((call for call in calls if ast.unparse(call.func).endswith("LLM")), None)
     tool = "vllm serve" if served else IN_PYTHON
     items = list(_of_vllm(served) if served else _of_transformers(tree, calls))
     return pasted_of(tool, items, visible_cards(variables))
@@ -340,10 +342,6 @@ def _parsed(text: str) -> ast.Module:
     )
 
 
-def _name(node: ast.expr) -> str:
-    return ast.unparse(node)
-
-
 def _of_vllm(call: ast.Call) -> Iterator[Item]:
     known = flags_of("vllm serve")
     for place in call.args[:1]:
@@ -356,8 +354,8 @@ def _of_vllm(call: ast.Call) -> Iterator[Item]:
 
 def _of_transformers(tree: ast.Module, calls: list[ast.Call]) -> Iterator[Item]:
     known = flags_of(IN_PYTHON)
-    loaded = [call for call in calls if _name(call.func).endswith(".from_pretrained")]
-    models = [call for call in loaded if not _NO_MODEL.search(_name(call.func))]
+    loaded = [call for call in calls if ast.unparse(call.func).endswith(".from_pretrained")]
+    models = [call for call in loaded if not _NO_MODEL.search(ast.unparse(call.func))]
     for place, call in enumerate(models):
         named = _text(call.args[0]) if call.args else ""
         yield _item(named, named, known["assistant_model" if place else "model"])
@@ -371,7 +369,9 @@ def _stated(
 ) -> Iterator[tuple[str, str]]:
     """Give the keywords of loading, generating and quantising, and what a dictionary collects."""
     for call in calls:
-        if call in models[:1] or _name(call.func).endswith(("BitsAndBytesConfig", ".generate")):
+        if call in models[:1] or ast.unparse(call.func).endswith(
+            ("BitsAndBytesConfig", ".generate")
+        ):
             yield from ((key.arg, _text(key.value)) for key in call.keywords if key.arg)
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
@@ -396,4 +396,4 @@ def _text(node: ast.expr) -> str:
         return str(node.value)
     if isinstance(node, ast.Attribute):
         return node.attr
-    return _name(node)
+    return ast.unparse(node)

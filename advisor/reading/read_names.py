@@ -52,9 +52,21 @@ def read_by_words(knowledge: Knowledge, text: str) -> ModelRead:
     try:
         return _by_words(knowledge, text)
     except RequestError:
-        if read := _with_its_size(knowledge, text) or _with_a_unit(knowledge, text):
-            return read
+        for otherwise in (_with_its_size, _with_a_unit, _in_its_folder):
+            if read := otherwise(knowledge, text):
+                return read
         raise
+
+
+def _in_its_folder(knowledge: Knowledge, text: str) -> ModelRead | None:
+    """Read a folder as text-generation-webui calls it: ``Publisher_Model-exl2``."""
+    folder = _FOLDER.fullmatch(text)
+    if folder is None:
+        return None
+    try:
+        return _by_words(knowledge, f"{folder[1]}/{folder[2]}")
+    except UserError:
+        return None
 
 
 def _with_its_size(knowledge: Knowledge, text: str) -> ModelRead | None:
@@ -107,6 +119,7 @@ def _with_a_unit(knowledge: Knowledge, text: str) -> ModelRead | None:
     )
 
 
+_FOLDER: Final = re.compile(r"([A-Za-z-]{3,})_([A-Za-z][\w.]*(?:-[\w.]+){2,})")
 _SIZES_BESIDE: Final = re.compile(
     r"(?:[\s_(-]+|(?<=[bt])\.)(a?)(\d+(?:\.\d+)?)([bt])(?![a-z0-9])\)?", re.IGNORECASE
 )

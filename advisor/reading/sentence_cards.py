@@ -12,7 +12,7 @@ from advisor.errors import RequestError, UserError
 from advisor.knowledge.catalogue import PROCESSOR, Cards, are_machines, sizes_of
 from advisor.knowledge.merit_scale import card_names
 from advisor.knowledge.types import Knowledge
-from advisor.reading import find_cards, is_read, read_model
+from advisor.reading import find_cards
 from advisor.reading.name_parts import SIZE
 from advisor.reading.near import ONLY_MEMORY
 from advisor.reading.sentence_numbers import COUNTS, HOLE, counted
@@ -176,17 +176,31 @@ def join_machines(said: str, knowledge: Knowledge, read: Read) -> None:
         )
 
 
+_SAID_SIZE = re.compile(r"\d\s?g(?:i?b)?\b", re.IGNORECASE)
+
+
 def memory_of_ram(knowledge: Knowledge, settings: dict[str, object]) -> None:
-    """Give a processor's graphics, which come with any memory, that of the computer."""
+    """Give what has no memory of its own, a Mac or a processor's graphics, the computer's RAM."""
     gpu, ram = settings.get("gpu"), settings.get("ram")
+    if not (gpu and ram):
+        return
     whole, machine = f"{gpu}:{ram}", f"{gpu} {ram}"
-    if gpu and ram and not _is_settled(str(gpu), knowledge) and _is_settled(machine, knowledge):
+    shares = _shares_memory(knowledge, str(gpu))
+    if shares or (not _is_settled(str(gpu), knowledge) and _is_settled(machine, knowledge)):
         settings["gpu"] = machine
         del settings["ram"]
-        return
-    if gpu and ram and _has_any_memory(knowledge, str(gpu)) and card_in(whole, knowledge):
+    elif _has_any_memory(knowledge, str(gpu)) and card_in(whole, knowledge):
         settings["gpu"] = whole
         del settings["ram"]
+
+
+def _shares_memory(knowledge: Knowledge, text: str) -> bool:
+    """Whether a text names a machine of unified memory, as sold in several sizes, and no size."""
+    if _SAID_SIZE.search(text) or not _is_settled(text, knowledge):
+        return False
+    named = find_cards(knowledge, text)
+    listed = knowledge.gpus.get(named.gpu.name)
+    return bool(named.count == 1 and named.gpu.unified_memory and listed and sizes_of(listed))
 
 
 def _is_settled(text: str, knowledge: Knowledge) -> bool:
@@ -204,32 +218,6 @@ def _has_any_memory(knowledge: Knowledge, text: str) -> bool:
         return "several memory sizes" in error.message
     listed = knowledge.gpus.get(named.gpu.name)
     return listed is not None and not sizes_of(listed) and "GB" not in text.upper()
-
-
-_TIMES = re.compile(r"x(\d{1,2})|(\d{1,2})x", re.IGNORECASE)
-
-
-def share_cards(
-    words: Sequence[str], knowledge: Knowledge, settings: dict[str, object]
-) -> Sequence[str]:
-    """Take ``x8`` for the cards; requests apart as they are served.
-
-    Servers copy a dense model to every card then, and divide the experts of a mixture.
-
-    Returns:
-        The words that are left then.
-    """
-    gpu, model = str(settings.get("gpu", "")), str(settings.get("model", ""))
-    if gpu and card_in(gpu, knowledge):
-        named = find_cards(knowledge, gpu)
-        times = next((word for word in words if _TIMES.fullmatch(word)), None)
-        if times and not named.counted:
-            settings["gpu"] = f"{times.strip('xX')}x {gpu}"
-            words = [HOLE if word == times else word for word in words]
-    if settings.get("split") == "data" and model and is_read(knowledge, model):
-        moe = read_model(knowledge, model).model.shape.moe
-        settings["split"] = "dp-attention" if moe else "data"
-    return words
 
 
 def refuse_other_architecture(knowledge: Knowledge, cards: str, left: Sequence[str]) -> None:
@@ -272,16 +260,29 @@ def refuse_other_cards(knowledge: Knowledge, cards: str, left: Sequence[str]) ->
     Raises:
         RequestError: There is one.
     """
+    asked = find_cards(knowledge, cards)
     figures = (word for word in left if re.search(r"\d{3}|[a-z]\d", word, re.IGNORECASE))
-    named = [word for word in figures if card_in(word, knowledge)]
-    of_name = [word for word in left if word.casefold() in _OF_BOARDS]
-    alone = not find_cards(knowledge, cards).counted
-    of_name += [w for w in left if counted(w) > 1 and (alone or w[:1].isdigit())]
+    named = [
+        word
+        for word in figures
+        if (card := card_in(word, knowledge)) and not _is_same(knowledge, card, asked)
+    ]
+    of_boards = _OF_BOARDS | ({"gtx", "rtx"} if asked.gpu.unified_memory else set())
+    of_name = [word for word in left if word.casefold() in of_boards]
+    of_name += [w for w in left if counted(w) > 1 and (not asked.counted or w[:1].isdigit())]
+    if named and asked.gpu.stands_alone:
+        find_cards(knowledge, f"{cards} + {card_in(named[0], knowledge)}")
     if other := next(iter((*named, *of_name)), ""):
         raise RequestError(
             f"'{other}' beside '{cards}' is not understood",
             hint="Join several cards by a plus, for example 'RTX 3090 + RTX 3060:12GB'.",
         )
+
+
+def _is_same(knowledge: Knowledge, card: str, asked: Cards) -> bool:
+    """Whether a chip's graphics are named beside the chip: ``Ryzen AI Max+ 395, Radeon 8060S``."""
+    alone = bool(asked.gpu.stands_alone) and _is_settled(card, knowledge)
+    return alone and find_cards(knowledge, card).gpu.name == asked.gpu.name
 
 
 def card_in(text: str, knowledge: Knowledge) -> str | None:
@@ -339,15 +340,15 @@ _ELSEWHERE = (
     r"welche\w*|wie\s?viele?|beste\w*|quel(?:le)?s?|combien|meilleure?s?|qu[e\u00e9]|cu[a\u00e1]l(?:es)?"
     r"|cu[a\u00e1]nt[ao]s?|mejor|quale|quanta|\u0447\u0442\u043e|\u043a\u0430\u043a\w+|\u0441\u043a\u043e\u043b\u044c\u043a\u043e"
 )
-"""What asks in German, French, Spanish, Italian and Russian."""
+"""What asks in German, French, Spanish, Italian and Russian; Chinese has no word borders."""
 _ASKS_MODELS = re.compile(
     r"\b(?:what|which|best|good|biggest|largest|smartest|strongest|fastest|recommend\w*|suggest\w*"
-    rf"|any|{_ELSEWHERE})\b",
+    rf"|any|{_ELSEWHERE})\b|\u4ec0\u4e48\u6a21\u578b|\u54ea(?:\u4e2a|\u4e9b|\u6b3e)\u6a21\u578b",
     re.IGNORECASE,
 )
 _ASKS_CARDS = re.compile(
     r"\b(?:what|which|best|cheapest|smallest|fastest|minimum|how\s+much|recommend\w*|suggest\w*|need"
-    rf"|buy|required?|requirements?|hardware|{_ELSEWHERE})\b",
+    rf"|buy|required?|requirements?|hardware|{_ELSEWHERE})\b|\u9700\u8981|\u591a\u5c11|\u4ec0\u4e48\u663e\u5361",
     re.IGNORECASE,
 )
 

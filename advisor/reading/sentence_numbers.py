@@ -8,6 +8,7 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from advisor.errors import RequestError
 from advisor.reading.name_parts import params_around
 from advisor.reading.ram import is_cpu, read_ram
+from advisor.reading.sentence_text import apart
 from advisor.units import UnitError, parse_whole
 
 HOLE = "|"
@@ -21,7 +22,8 @@ _N = r"(?P<n>\d{1,3}(?:[ \u00a0\u202f]\d{3})+|\d[\d,_]*(?:\.\d+)*(?:e\d+)?)\s*(?
 _GROUPED = re.compile(r"\d{1,3}(?:[. \u00a0\u202f]\d{3})+")
 """A whole number as it is written in Europe: ``128.000``, ``32 768``."""
 _COUNT = rf"(?P<n>\d+|{'|'.join(COUNTS)})"
-_WINDOW = r"(?:context(?:[\s_-]+(?:window|length|size))?|ctx|seq(?:uence)?\s+length)"
+_WINDOW = r"(?:context(?:[\s_-]+(?:window|length|size))?|ctx|seq(?:uence)?\s+length"
+_WINDOW += r"|max[\s_-]+(?:model|seq)[\s_-]+len(?:gth)?)"
 _AT_ONCE = r"(?:concurrent|parallel|simultaneous)"
 _USERS = r"(?:users?|people|persons?|sequences?|slots?|streams?|clients?|sessions?|conversations?)"
 _ASKED = r"(?:requests?|queries|prompts?)"
@@ -34,8 +36,10 @@ _CHANNELS = rf"(?:[\s,]+{_WIDE})"
 _WIDTH = rf"(?:{_CHANNELS}|\s*x\s*\d{{1,2}}(?=\s*(?:[,.;?!]|$)))?"
 _DDR = rf"(?:lp)?ddr[345][lx]?{_RATE}?{_WIDTH}"
 _SIZED = r"(?:\d+\s*x\s*)?\d+\s*(?:[gt]i?b|g|go)(?:\s*x\s*\d+)?"
-_KV = r"(?P<w>f16|bf16|q8_0|q8|q5_1|q5_0|q4_1|q4_0|q4|fp8(?:_e[45]m[23])?|int8)"
+_KV = r"(?P<w>f16|bf16|q8_0|q8|q5_1|q5_0|q4_1|q4_0|q4|fp8(?:_e[45]m[23])?|int8|[48]-?bit)"
 _IS = r"\s*(?:of|=|:|at|in|as)?\s*"
+_OWN = "".join(f"(?<!{word} )" for word in ("video", "gpu", "graphics", "unified", "shared"))
+"""Before memory that is a card's, or one with the processor."""
 _CLAIM = (
     r"(?:(?:gpu[\s_-])?mem(?:ory)?[\s_-]util(?:i[sz]ation)?"
     r"|(?:(?:free[\s_-])?(?:cuda|gpu)[\s_-])?mem(?:ory)?[\s_-]fraction(?:[\s_-]static)?)"
@@ -45,6 +49,7 @@ _PARALLEL = r"parallel(?:ism)?"
 _SHARE = r"(?:(?P<f>0?\.\d+)|(?P<p>\d{1,2})\s?%)"
 _PATTERNS: Sequence[tuple[str, str]] = (
     ("batch", rf"\bbatch(?:\s+size)?{_IS}(?P<n>\d+)\b"),
+    ("batch", rf"(?<!\w)-{{0,2}}max[\s_-]num[\s_-]seqs{_IS}(?P<n>\d+)\b"),
     ("batch", rf"\b{_COUNT}\s+(?:{_AT_ONCE}\s+)?{_USERS}\b"),
     ("batch", rf"\b(?P<n>\d+)\s+{_AT_ONCE}(?:\s+{_ASKED})?\b"),
     ("batch", rf"\b(?P<n>\d+)\s+{_ASKED}\s+(?:at\s+once|in\s+parallel|at\s+a\s+time)\b"),
@@ -58,15 +63,23 @@ _PATTERNS: Sequence[tuple[str, str]] = (
     ("ram", rf"\b(?P<r>{_SIZED}[\s,]+(?:of\s+|ram\s+)*\d{{4,5}}\s*(?:mt/?s?|mhz))(?:\s+ram)?\b"),
     ("ram_type", rf"\b(?P<r>{_DDR})(?:\s+ram)?\b"),
     ("ram_type", r"\b(?P<r>\d{1,2}\s+(?:sticks?|dimms?))\s+of\s+(?:ram|memory)\b"),
+    ("ram", rf"\b(?P<r>\d+\s*g(?:i?b|o)?\s*x\s*\d+)\s+{_RAM}\b"),
+    ("ram", rf"\b{_RAM}{_IS}(?P<r>\d+\s*g(?:i?b|o)?\s*x\s*\d+)\b"),
     ("ram", rf"\b{_GB}\s+{_RAM}\b"),
     ("ram", rf"\b{_RAM}{_IS}{_GB}\b"),
-    ("ram", rf"(?<!video )(?<!gpu )(?<!graphics )\bmemory\s*:\s*{_GB}\b"),
-    ("gpu_layers", r"\b(?P<n>\d+)\s+layers\s+(?:on|in)\s+(?:the\s+)?(?:gpu|card|vram)\b"),
+    ("ram", r"\b(?P<n>8|12|16|24|32|48|64|96|128|192|256|384|512|768)\s+ram\b"),
+    (
+        "ram",
+        rf"{_OWN}\bmemory(?:\s*:\s*|\s+){_GB}\b(?!\s*(?:vram|gpus?|cards?|of)\b)",
+    ),
+    (
+        "gpu_layers",
+        r"\b(?P<n>\d+)\s+(?:gpu\s+layers|layers\s+(?:off-?loaded|(?:on|in)\s+(?:the\s+)?(?:gpu|card|vram)))\b",
+    ),
     ("gpu_layers", r"(?<!\w)(?:-?ngl|gpu[\s-]layers)\s*=?\s*(?P<n>\d+)\b"),
     ("kv_cache", rf"\b{_KV}\s+(?:kv|k/v|k\s+(?:and|&)\s+v|key[/-]value)(?:[\s-]?cache)?\b"),
     ("kv_cache", rf"\b(?:kv|k/v)(?:[\s-]?cache)?{_IS}{_KV}\b"),
     ("kv_cache", rf"\b{_KV}\s+cache\b"),
-    ("gpus", r"\btp\s?=?\s?(?P<n>\d{1,2})\b"),
     (
         "split",
         rf"\b(?P<w>tensor|layer|row|data)[\s-](?:split|{_PARALLEL})\b(?:\s*=?\s*\d{{1,2}}\b(?!\s*k))?(?:\s+(?:and|\+|with)\s+(?:expert[\s-]{_PARALLEL}|ep)\b)?",
@@ -75,7 +88,7 @@ _PATTERNS: Sequence[tuple[str, str]] = (
     ("mtp", r"\b(?P<n>\d+)\s+(?:mtp|drafted)\s+tokens?\b|\bmtp\s*=?\s*(?P<m>\d+)\b"),
     (
         "image_size",
-        r"\b(?P<s>\d{2,5}\s*[x\u00d7]\s*\d{2,5}|720p|1080p|4k(?=\s+(?:image|photo)))(?:\s*px)?\b",
+        r"\b(?P<s>\d{3,5}\s*[x\u00d7]\s*\d{2,5}|720p|1080p|4k(?=\s+(?:image|photo)))(?:\s*px)?\b",
     ),
     (
         "images",
@@ -97,7 +110,7 @@ _PATTERNS: Sequence[tuple[str, str]] = (
     ("context", r"\b(?:at|with|to|for)\s+(?P<n>\d+)\s*(?P<k>k)\b"),
     ("context", r"(?<![\w.])(?P<n>\d+)(?P<k>k)\b"),
     ("context", r"(?<![\w.])(?P<n>2048|4096|8192|16384|32768|65536|131072|262144)(?![\w.])"),
-    ("cpu_experts", r"(?<!\w)(?:--?)?(?:n[_-]?cpu[_-]?moe)\s*=?\s*(?P<n>\d+)\b"),
+    ("cpu_experts", r"(?<!\w)(?:--?)?(?:n[_-]?c(?:pu)?[_-]?moe)\s*=?\s*(?P<n>\d+)\b"),
     ("cpu_experts", r"(?<!\w)(?:--?)?(?P<a>cpu[_-]moe)\b"),
 )
 """A key of a request, and how it is said; the first of a key counts. What waits beside a context,
@@ -144,65 +157,7 @@ _WISHES: _Wishes = (
     (r"\b(?:speech|transcription|whisper|audio)\b", {"modality": "audio"}),
 )
 """How flags of the reverse questions are said; of two for one flag the first counts."""
-_WORDS = {"q8": "q8_0", "q4": "q4_0", "dp": "data"}
-
-
-_COUNT_SIGNS = "\u5f20\u5361\u5757\u4e2a\u7247\u679a\u53f0"
-_HAN = "\u3400-\u9fff"
-_WRITTEN = (
-    *(
-        (re.compile(f"{numeral}\\s*[{_COUNT_SIGNS}]\\s*(?=[A-Za-z0-9])"), f" {number}x ")
-        for numeral, number in zip("\u4e24\u4e8c\u4e09\u56db\u516b", (2, 2, 3, 4, 8), strict=True)
-    ),
-    (re.compile("(?<=[A-Za-z0-9])\u7684(?=[A-Za-z0-9])"), " "),
-    (re.compile(r"\(\s*\d+(?:[.,]\d+)?\s*gi?b\s+usable\s*\)", re.IGNORECASE), " "),
-    (re.compile(r"\b(m[1-5])(pro|max|ultra)\b|\b(rtx)(a\d{4})\b", re.IGNORECASE), r"\1\3 \2\4"),
-    (re.compile(r"(?<=[a-z]{4})(?=v\d)", re.IGNORECASE), " "),
-    (re.compile(r"\b(dual|two|triple|three|quad|four)-(?=\w*\d)", re.IGNORECASE), r"\1 "),
-    (re.compile(r"\b(?:intel\s+)?(?:core\s+)?i[3579]\b(?![\s-]?\d)", re.IGNORECASE), " "),
-    (re.compile(rf"(?<![\w.])(\d{{1,2}})\s*[{_COUNT_SIGNS}]\s*(?=[A-Za-z0-9])"), r" \1x "),
-    (re.compile("\u5185\u5b58"), " RAM "),
-    (re.compile("\u663e\u5b58"), " VRAM "),
-    (re.compile(f"(?<=[A-Za-z0-9])\\s*[\u52a0\u548c\u4e0e]\\s*(?=[A-Za-z0-9{_HAN}])"), " + "),
-    (re.compile(f"(?<=[A-Za-z0-9])(?=[{_HAN}])|(?<=[{_HAN}])(?=[A-Za-z])"), " "),
-    (
-        re.compile(
-            r"((?:ddr\d[\w-]*|ram|memory)\s*)\(\s*\d{1,2}\s*[x\u00d7]\s*\d{1,3}\s*gi?b\s*\)",
-            re.IGNORECASE,
-        ),
-        r"\1",
-    ),
-    (re.compile(r"\(\s*a?\d+(?:\.\d+)?b\s+active[^()]{0,20}\)", re.IGNORECASE), " "),
-    (re.compile(r"(?<=\w)\s*\*\s*(?=\d)|(?<=\d)\s*\*\s*(?=\w)"), "x"),
-    (
-        re.compile(
-            r"(?<!\w)(\d{1,2}x?|two|three|four|dual)\s+"
-            r"(?:used|second[\s-]?hand|refurbished|old|new|identical|separate)\s+(?=\w)",
-            re.IGNORECASE,
-        ),
-        r"\1 ",
-    ),
-    (re.compile(r"[`*]+|\((?:r|tm)\)", re.IGNORECASE), " "),
-    (re.compile(r"(?<=\w)\\(?=\w)"), "/"),
-    (re.compile(r"\b\d+th\s+gen\b|@?\s*\b\d+(?:\.\d+)?\s*ghz\b", re.IGNORECASE), " "),
-    (
-        re.compile(
-            r"\b\d+[\s-]*(?:cores?|threads?)\b(?!\s+gpu)(?:[\s-]*(?:cpu|processor))?", re.IGNORECASE
-        ),
-        " ",
-    ),
-    (re.compile(r"(?<![\w.])(\d{1,2}x)(?=[a-z]|\d{1,3}\s?g)", re.IGNORECASE), r"\1 "),
-    (re.compile(r"(\d)\s[bB](?![\w-])"), r"\1b"),
-    (re.compile(r"(\d)\s?gigs?\b", re.IGNORECASE), r"\1GB"),
-    (re.compile(r"\b(\d)[\s-]?bits?\s+mlx\b", re.IGNORECASE), r"mlx \1bit"),
-)
-
-
-def apart(text: str) -> str:
-    """Part ``2x16gb``, put ``32 b`` together, write ``12 gigs`` and ``3bit mlx`` as others do."""
-    for pattern, written in _WRITTEN:
-        text = pattern.sub(written, text)
-    return text
+_WORDS = {"8-bit": "q8", "8bit": "q8", "4-bit": "q4", "4bit": "q4", "dp": "data"}
 
 
 def read_numbers(text: str, settings: MutableMapping[str, object]) -> str:
@@ -250,6 +205,37 @@ def counted(word: str) -> int:
     return int(glued[1]) if glued else COUNTS.get(word.casefold(), 0)
 
 
+_RANKS = re.compile(
+    r"(?<!\w)-{0,2}(?P<a>tp|pp)(?:[\s-]?size)?\s?[=:]?\s?(?P<n>\d{1,2})(?:(?:[\s,/+&-]|and)*"
+    r"(?P<b>tp|pp)(?:[\s-]?size)?\s?[=:]?\s?(?P<m>\d{1,2}))?\b",
+    re.IGNORECASE,
+)
+"""Cards of a tensor split and of a pipeline: ``TP8 PP2``, ``-tp 2 -pp 4``, ``pp=2``."""
+
+
+def read_ranks(text: str, settings: MutableMapping[str, object]) -> tuple[str, str]:
+    """Take how many cards split tensors, and how many form a pipeline, out of a question.
+
+    Returns:
+        The text with a hole where it stood, and a sentence on what is not sized; mostly none.
+    """
+    said = _RANKS.search(text)
+    if said is None:
+        return text, ""
+    ranks = {said["a"].casefold(): int(said["n"])}
+    ranks |= {said["b"].casefold(): int(said["m"])} if said["b"] else {}
+    tensor, pipeline = ranks.get("tp", 1), ranks.get("pp", 1)
+    settings["gpus"] = tensor * pipeline
+    if pipeline > 1:
+        settings["split"] = "layer" if tensor == 1 else "tensor"
+    both = tensor > 1 and pipeline > 1
+    told = (
+        f"Tensor and pipeline parallelism together are not sized: all {tensor * pipeline} cards "
+        "are taken to split every tensor."
+    )
+    return f"{text[: said.start()]} {HOLE} {text[said.end() :]}", told if both else ""
+
+
 def read_limits(text: str, wanted: MutableMapping[str, str]) -> str:
     """Take a speed and a price that are wished for out of a question, see ``read_wishes``."""
     return _flags(text, _LIMITS, wanted)
@@ -286,7 +272,9 @@ def _flags(text: str, patterns: _Wishes, wanted: MutableMapping[str, str]) -> st
 def _without_cpu(text: str, settings: MutableMapping[str, object]) -> str:
     """Take out the processor: what is known of any stretch of words that begins with its brand."""
     for begin in _CPU.finditer(text):
-        words = text[begin.start() :].split()[:_LONGEST_NAME]
+        named = text[begin.start() :]
+        clause = named.partition(",")[0]
+        words = (clause if is_cpu(clause.strip()) else named).split()[:_LONGEST_NAME]
         for size in range(len(words), 0, -1):
             said = " ".join(words[:size]).strip(",;.?!()")
             if is_cpu(said):

@@ -53,6 +53,8 @@ _APART = (
 _SUPER = re.compile(r"\b(\d{4}(?: ?ti)?) ?s\b", re.IGNORECASE)
 _PLURAL = re.compile(r"\b((?:[a-z]+ ?)?\d+(?: ?(?:ti|xt|xtx|gb?))?)['\u2019]?s\b", re.IGNORECASE)
 _SERIES = re.compile(r"\b[gr]tx(?![a-z])", re.IGNORECASE)
+_NO_SERIES = ", which is no "
+"""What is said of a series that a card is not of; a processor's graphics are never taken for it."""
 _BRACKETED = re.compile(r"\[([^\]]{2,})\]")
 """Where lspci writes the card, behind the name of its chip: ``GA102 [GeForce RTX 3090]``."""
 _LETTER_O = re.compile(r"(?<=\d)o+|o+(?=[0-9o]*\d)", re.IGNORECASE)
@@ -84,7 +86,7 @@ def spoken_card(knowledge: Knowledge, text: str, *, plural: bool = False) -> Rea
         except RequestError as error:
             refused = refused or error
             continue
-        if found is not None:
+        if found is not None and not (_NO_SERIES in remark and found.gpu.unified_memory):
             return replace(found, how=f"{found.how}{remark}")
     if refused:
         raise refused
@@ -107,7 +109,7 @@ def _spellings(text: str, *, plural: bool) -> Iterator[tuple[str, str]]:
         if (card := _BRACKETED.search(spelling)) is not None:
             yield card[1], ""
         if (series := _SERIES.search(spelling)) is not None:
-            yield _SERIES.sub("", spelling), f", which is no {series[0].upper()}"
+            yield _SERIES.sub("", spelling), f"{_NO_SERIES}{series[0].upper()}"
 
 
 def words_of(text: str) -> tuple[str, ...]:

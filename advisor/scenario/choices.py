@@ -316,7 +316,7 @@ def _card_free(
         return None
     known = [f for f in formats if f.offered and f.name in framework.formats]
     known.sort(key=lambda f: (*support.quality_order(f), framework.formats.index(f.name)))
-    best = next((f for f in known if support.is_published(f, model)), known[0] if known else None)
+    best = next((f for f in known if support.is_published(f, model)), next(iter(known), None))
     return (best, framework) if best else None
 
 
@@ -338,6 +338,7 @@ def _nothing_runs(
     )
     where = f" on {gpu.name}" if gpu else ""
     listed = "; ".join(list(reasons)[:3]) or "no framework in the knowledge base does"
+    verb = "be sized" if framework and gpu and gpu.vendor in framework.not_sized else "run"
     if asked in {USUAL, PUBLISHED} and reasons:
-        return f"{model.name} cannot run{where}: {listed}."
-    return f"{asked} cannot run for {model.name}{where}: {listed}."
+        return f"{model.name} cannot {verb}{where}: {listed}."
+    return f"{asked} cannot {verb} for {model.name}{where}: {listed}."

@@ -18,8 +18,10 @@ from msgspec.structs import replace
 
 from advisor.errors import RequestError, UserError
 from advisor.knowledge.catalogue import ALONE, PROCESSOR, Cards
+from advisor.knowledge.names import framework_called
 from advisor.knowledge.reach import check_machine
 from advisor.knowledge.types import Knowledge
+from advisor.models.stored_tensors import Model
 from advisor.reading import find_cards
 from advisor.reading.known import names_processor
 from advisor.scenario.settings import WITH_UNITS, Request, quantities
@@ -274,6 +276,16 @@ def as_machine(request: Request, knowledge: Knowledge) -> Request:
     if names_processor(request.gpu or ""):
         request = replace(request, gpu_layers=None, cpu_experts=None)
     return request
+
+
+def with_its_experts(request: Request, model: Model | None, knowledge: Knowledge) -> Request:
+    """State that experts stay in system RAM where a runtime is named that is made for that."""
+    named = framework_called(knowledge, request.framework or "")
+    made = named is not None and named.expert_offload and not named.sized
+    stated = request.gpu_layers is not None or request.cpu_experts is not None
+    if not made or stated or names_processor(request.gpu or "") or not (model and model.shape.moe):
+        return request
+    return replace(request, cpu_experts="all")
 
 
 def with_its_ram(cards: Cards, request: Request, knowledge: Knowledge) -> Cards:

@@ -42,6 +42,7 @@ from advisor.scenario.host import (
     ram_pace,
     said_here,
     said_of,
+    with_its_experts,
     with_its_ram,
     with_processor,
 )
@@ -85,7 +86,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
     cards = problems.attempt(cards_asked, request, knowledge) if request.gpu else None
     gpu = cards.gpu if cards else None
     read = problems.attempt(_find_model, request, knowledge)
-    model = _found_model(request, read)
+    request, model = _found_model(request, read, knowledge)
     framework = problems.given(request.framework, lambda one: names.sized_framework(knowledge, one))
     kv_types = problems.attempt(_kv_types, request, knowledge, framework)
     asked = problems.attempt(precision_asked, request, model, framework)
@@ -128,10 +129,14 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
     return replace(scenario, read_as=(*scenario.read_as, *_settings_said(scenario)))
 
 
-def _found_model(request: Request, read: ModelRead | None) -> Model | None:
+def _found_model(
+    request: Request, read: ModelRead | None, knowledge: Knowledge
+) -> tuple[Request, Model | None]:
+    """Give the model to size, and the request as the runtime places such a model."""
     if read is None:
-        return None
-    return text_alone(read.model) if request.text_only else read.model
+        return request, None
+    model = text_alone(read.model) if request.text_only else read.model
+    return with_its_experts(request, model, knowledge), model
 
 
 def _said(cards: Cards | None, read: ModelRead, draft: Model | None) -> tuple[str, ...]:

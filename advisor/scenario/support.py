@@ -26,13 +26,14 @@ KEPT_EXPERTS = "MXFP4_MOE"
 _FAMILY_BITS = {
     "int8": 8, "8bit": 8, "q8": 8, "w8": 8,
     "int4": 4, "4bit": 4, "q4": 4, "w4": 4,
+    "int6": 6, "int5": 5, "int3": 3, "3bit": 3, "int2": 2, "2bit": 2,
 }  # fmt: skip
 _FULL_BYTE = 8
 _GROUP = re.compile(r"[-_ ](?:gs?|group[-_ ]?)\d{2,3}$")
 
 
 def family_bits(text: str) -> int | None:
-    """Give 8 or 4 for a family name (INT8, 8-bit, INT4, Q4 ...), None for anything else."""
+    """Give the bits of a family name (INT8, 8-bit, INT4, Q4, 3-bit ...), None for another."""
     return _FAMILY_BITS.get("".join(filter(str.isalnum, _GROUP.sub("", text.casefold()))))
 
 
@@ -242,7 +243,9 @@ def never_there(framework: Framework, gpu: Gpu | None) -> str:
 def _not_at_all(framework: Framework, gpu: Gpu) -> Obstacle | None:
     """Give what keeps the framework from the card, whatever the format."""
     if gpu.vendor not in framework.vendors:
-        return Obstacle("vendor", f"{framework.name} does not run on {cards_by(gpu.vendor)}")
+        why, cards = framework.not_sized.get(gpu.vendor), cards_by(gpu.vendor)
+        text = f"is not sized on {cards}: {why}" if why else f"does not run on {cards}"
+        return Obstacle("vendor", f"{framework.name} {text}")
     if gpu.architecture in framework.not_on:
         return Obstacle("card", f"{framework.name} does not run on {gpu.architecture}")
     row = asked(framework, "card", "", gpu, None)

@@ -50,6 +50,8 @@ _TEXT_ALONE: Final = {
     "kimi_k3": "kimi_linear",
     "moondream1": "phi",
     "muse_glimmer": "muse_glimmer",
+    "qwen2_5_omni": "qwen2",
+    "qwen3_omni_moe": "qwen3_moe",
     "unlimited-ocr": "deepseek",
 }
 """Multimodal ``model_type`` -> its text model, where no formula counts the towers."""

@@ -227,7 +227,8 @@ def _none_found(machine: Machine) -> RequestError:
     told = " ".join(machine.unread)
     return RequestError(
         "no GPU was found on this machine" + (f": {told}".rstrip(".") if told else ""),
-        hint="'advisor doctor' shows what was read. Name the card: --gpu NAME.",
+        hint="'advisor doctor' shows what was read. Name the card (--gpu NAME), or size the "
+        "processor alone (--gpu cpu).",
     )
 
 

@@ -1,0 +1,219 @@
+"""The names of a question: its format, runtime, back end, cards and model, the longest first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from advisor.errors import RequestError
+from advisor.knowledge import names
+from advisor.knowledge.catalogue import BACKEND_OF_WORD
+from advisor.knowledge.merit_scale import card_names
+from advisor.knowledge.types import Knowledge
+from advisor.memo import by_identity
+from advisor.reading import is_read
+from advisor.reading.format_patterns import why_unread
+from advisor.reading.known import read_format
+from advisor.reading.name_match import names_family
+from advisor.reading.name_parts import SIZE
+from advisor.reading.name_parts import words as name_words
+from advisor.reading.public_list import find_public
+from advisor.reading.sentence_cards import Read, card_in
+from advisor.reading.sentence_numbers import COUNTS, HOLE
+
+LONGEST_NAME = 8  # words; no card or model has more
+_LONGEST_CARDS = 14  # words of cards that are joined
+MODEL_WAS = "|model|"  # what stands where the model was taken out
+_AS_FILES = re.compile(r".*\.gguf|(?=.*\d)\w[\w.]*(?:[-_][\w.]+){2,}")
+"""A word that is written as files and repositories are."""
+_BESIDE_CARDS = frozenset({"gb", "gib", "g", "go", "laptop", "notebook", "mobile"})
+_BITS = re.compile(r"([2-4]|8)[\s-]?bits?|(?:q|int)([48])", re.IGNORECASE)
+_ENGLISH = frozenset({"full", "half"})  # words for formats that mean other things
+PIECE = re.compile(r"[a-z]+|\d+(?:\.\d+)?")
+_SIZE = re.compile(r"\d+(?:\.\d+)?(?:gi?b|g|go|b|bit|bpw)?")
+STOP = frozenset(
+    """
+    a about all also am an and any anyone are as at be but by can card cards could do does for from
+    get gpu gpus graphics good hello help hey hi how i if in is it just let llm load local
+    locally machine me memory model models my need of ok okay on one or our out pc please possible
+    question rig run running runs serve serving setup should so some start tell that the their them
+    there this to try use used using vram want we what when which will with work works would you
+    your possible enough fit fits big large me us was have has had got computer thanks which
+    where while without than then only really quite well host hosting inference quantized quant
+    quantised version format precision weights cache kv each per max maximum context window
+    length tokens token size long fine-tuned finetuned best better biggest largest smartest smarter
+    strongest powerful cheapest recommend recommended recommendation recommendations suggest
+    suggestions decent minimum needed required requirements require requires hardware graphic buy
+    buying get getting budget most any many much more there's what's whats here now currently today
+    still new newest llms ai home own owner people someone thing things anything something option
+    options choice handle afford build s re ll ve t m d only fastest smallest
+    t/s tok/s tps colab kaggle flag flags server servers ubuntu linux windows macos cpu cpu-only
+    able deploy deploying deployment platform total each nvlink
+    auf mit mein meine meiner einer einem eine ein kann ich man braucht brauche brauch f\u00fcr und
+    oder modell modelle karte kontext l\u00e4uft laufen welche welches welcher wie viel viele sur
+    avec mon ma une pour peut je puis-je faire tourner carte mod\u00e8le modele quel quelle con en
+    mi una para puedo correr modelo tarjeta cu\u00e1l cual que qu\u00e9
+    """.split()  # noqa: SIM905  a table of words
+)
+_OF_NAMES = frozenset({"ai", "max", "large", "server", "d"})
+"""Those of them that names begin or end with."""
+
+
+_JOINED = frozenset({"+", "and", "plus", "&", "und", "et", "y"})
+"""What stands between cards that are used together."""
+_BEFORE = (STOP - COUNTS.keys() - _OF_NAMES) | _JOINED
+
+
+def take_names(words: Sequence[str], knowledge: Knowledge, read: Read) -> Sequence[str]:
+    """Take what names a format, a runtime, a back end, cards and a model; give what is left."""
+    for name, find in _FINDERS.items():
+        words = _taken(words, name, find, knowledge, read)
+    return words
+
+
+def _taken(
+    words: Sequence[str],
+    name: str,
+    find: Callable[[str, Knowledge], str | None],
+    knowledge: Knowledge,
+    read: Read,
+) -> Sequence[str]:
+    """Take the longest stretch of words that names something; give what is left."""
+    known = vocabulary(knowledge)[name]
+    known |= _beside_models(knowledge) if name == "model" else frozenset()
+    longest = _LONGEST_CARDS if name == "gpu" else LONGEST_NAME
+    for size in range(min(longest, len(words)), 0, -1):
+        for at in range(len(words) - size + 1):
+            part = words[at : at + size]
+            if not _may_name(part, known, name):
+                continue
+            if found := find(" ".join(part), knowledge):
+                read.settings[name] = found
+                hole = MODEL_WAS if name == "model" else HOLE
+                return [*words[:at], hole, *words[at + size :]]
+    return words
+
+
+def _may_name(part: Sequence[str], known: frozenset[str], name: str) -> bool:
+    """Whether every word may belong to such a name, so that asking is worth it."""
+    first, last = part[0].casefold(), part[-1].casefold()
+    if first in _BEFORE or last in STOP - _OF_NAMES:
+        return False
+    if last in _JOINED and not (name == "model" and last == "plus"):
+        return False
+    return all(_belongs(word.casefold(), known, name) for word in part)
+
+
+def _belongs(word: str, known: frozenset[str], name: str) -> bool:
+    if name == "gpu" and word in _JOINED:
+        return True
+    if (
+        word in known
+        or word.removesuffix("s") in known
+        or (name == "gpu" and word in COUNTS)
+        or _SIZE.fullmatch(word)
+    ):
+        return True
+    if name == "model" and ("/" in word.strip("/") or _AS_FILES.fullmatch(word)):
+        return True
+    if name == "gpu" and any(map(str.isdigit, word)):
+        word = word.replace("o", "0")
+    pieces = PIECE.findall(word)
+    return bool(pieces) and all(p in known or p in {"x", "s"} or p[0].isdigit() for p in pieces)
+
+
+@by_identity
+def _beside_models(knowledge: Knowledge) -> frozenset[str]:
+    """Give what may stand in a name beside a model's own words: fine-tunes, tunings, formats."""
+    listed = name_words()
+    named = (*listed.releases, *listed.same, *listed.built_on, *listed.short)
+    found = {word for name in named for word in name.split("-")}
+    found |= listed.tuned | listed.filler | listed.packers | set(listed.tunings)
+    return frozenset(found - STOP) | vocabulary(knowledge)["precision"]
+
+
+def _model(text: str, knowledge: Knowledge) -> str | None:
+    if SIZE.fullmatch(text.casefold()):
+        return None
+    is_path = "/" in text.strip("/") and " " not in text
+    if is_path or text.endswith(".gguf") or is_read(knowledge, text):
+        return text
+    try:
+        names.find_model(knowledge, text)
+    except RequestError as error:
+        several = "several models" in error.message and names_family(knowledge, text)
+        return text if several or _is_listed(text) else None
+    return text if names_family(knowledge, text) else None
+
+
+def _is_listed(text: str) -> bool:
+    try:
+        return find_public(text) is not None
+    except RequestError:
+        return False
+
+
+def _format(text: str, knowledge: Knowledge) -> str | None:
+    if text.casefold() in _ENGLISH:
+        return None
+    try:
+        read_format(knowledge, text)
+    except RequestError:
+        matched = _BITS.fullmatch(text)
+        plain = f"INT{matched[1] or matched[2]}" if matched else None
+        return text if why_unread(text) else plain
+    return text
+
+
+def _framework(text: str, knowledge: Knowledge) -> str | None:
+    found = names.framework_called(knowledge, text)
+    return found.name if found else None
+
+
+def _backend(text: str, _knowledge: Knowledge) -> str | None:
+    return BACKEND_OF_WORD.get(text.casefold())
+
+
+_FINDERS: Mapping[str, Callable[[str, Knowledge], str | None]] = {
+    "precision": _format,
+    "framework": _framework,
+    "backend": _backend,
+    "gpu": card_in,
+    "model": _model,
+}
+"""In this order: a format of two words may begin with the name of a framework."""
+
+
+@by_identity
+def vocabulary(knowledge: Knowledge) -> Mapping[str, frozenset[str]]:
+    """Give the words that names of each kind are made of."""
+    return {
+        "framework": _words_of(knowledge.frameworks.values()),
+        "backend": frozenset(BACKEND_OF_WORD),
+        "gpu": _words_of(knowledge.gpus.values()) | _machine_words(knowledge) | _BESIDE_CARDS,
+        "model": _words_of(knowledge.models.values()) | {"b", "m"},
+        "precision": _words_of(knowledge.formats.values())
+        | {"bit", "bits", "ud", "xl"}
+        | name_words().unread.keys(),
+    }
+
+
+def _machine_words(knowledge: Knowledge) -> frozenset[str]:
+    products = (name for m in card_names(knowledge).machines for name in (m.name, *m.aliases))
+    found = frozenset(word for name in products for word in name.casefold().split())
+    return found - (STOP - _OF_NAMES)
+
+
+def _words_of(records: object) -> frozenset[str]:
+    found: set[str] = set()
+    for record in records:  # type: ignore[attr-defined]  # records with names
+        for spelling in (record.name, *record.aliases):
+            folded = spelling.casefold()
+            found.update(folded.split())
+            found.update(PIECE.findall(folded))
+    return frozenset(found)
+
+
+def is_of_name(word: str, known: frozenset[str]) -> bool:
+    """Whether a word is part of a name: it has a figure, a hyphen, or stands in known names."""
+    return word.casefold() in known or "-" in word or any(map(str.isdigit, word))
