@@ -8,7 +8,6 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from advisor.errors import RequestError
 from advisor.reading.name_parts import params_around
 from advisor.reading.ram import is_cpu, read_ram
-from advisor.reading.sentence_text import apart
 from advisor.units import UnitError, parse_whole
 
 HOLE = "|"
@@ -28,7 +27,7 @@ _AT_ONCE = r"(?:concurrent|parallel|simultaneous)"
 _USERS = r"(?:users?|people|persons?|sequences?|slots?|streams?|clients?|sessions?|conversations?)"
 _ASKED = r"(?:requests?|queries|prompts?)"
 _RAM = r"(?:system\s+|main\s+|of\s+)*(?:ddr\d\s+)?(?:ram|system\s+memory|main\s+memory)"
-_GB = r"(?P<n>\d+(?:\.\d+)?)\s*(?:gi?b|g|go)"
+GB = r"(?P<n>\d+(?:\.\d+)?)\s*(?:gi?b|g|go)"
 _RATE = r"(?:[\s@-]*\d{1,2}\d(?:00|33|66|67)(?!\s*(?:xtx?|gre)\b)(?:\s*(?:mt/?s|mhz))?)"
 """Rates of memory; numbers of cards end otherwise, or have a word behind them."""
 _WIDE = r"(?:(?:\d{1,2}|single|dual|triple|quad|six|octa|eight|twelve)[\s-]*channels?)"
@@ -65,12 +64,12 @@ _PATTERNS: Sequence[tuple[str, str]] = (
     ("ram_type", r"\b(?P<r>\d{1,2}\s+(?:sticks?|dimms?))\s+of\s+(?:ram|memory)\b"),
     ("ram", rf"\b(?P<r>\d+\s*g(?:i?b|o)?\s*x\s*\d+)\s+{_RAM}\b"),
     ("ram", rf"\b{_RAM}{_IS}(?P<r>\d+\s*g(?:i?b|o)?\s*x\s*\d+)\b"),
-    ("ram", rf"\b{_GB}\s+{_RAM}\b"),
-    ("ram", rf"\b{_RAM}{_IS}{_GB}\b"),
+    ("ram", rf"\b{GB}\s+{_RAM}\b"),
+    ("ram", rf"\b{_RAM}{_IS}{GB}\b"),
     ("ram", r"\b(?P<n>8|12|16|24|32|48|64|96|128|192|256|384|512|768)\s+ram\b"),
     (
         "ram",
-        rf"{_OWN}\bmemory(?:\s*:\s*|\s+){_GB}\b(?!\s*(?:vram|gpus?|cards?|of)\b)",
+        rf"{_OWN}\bmemory(?:\s*:\s*|\s+){GB}\b(?!\s*(?:vram|gpus?|cards?|of)\b)",
     ),
     (
         "gpu_layers",
@@ -178,25 +177,6 @@ def read_numbers(text: str, settings: MutableMapping[str, object]) -> str:
             settings[name] = value
             text = f"{text[: matched.start()]} {HOLE} {text[matched.end() :]}"
     return text
-
-
-_BESIDE_CPU = re.compile(
-    r"\b(?:cpu|processor|only|alone|with|and|of|ram|memory|no|without|an?|gpu|desktop|laptop)\b"
-    r"|[\s,;()|+/-]+",
-    re.IGNORECASE,
-)
-
-
-def processor_said(text: str) -> Mapping[str, object] | None:
-    """Read a text that names a processor and its memory, and nothing else: keys of a request."""
-    settings: dict[str, object] = {}
-    rest = read_numbers(apart(text), settings)
-    size = re.search(rf"(?<![\w.]){_GB}(?!\w)", rest, re.IGNORECASE)
-    if size and "ram" not in settings:
-        settings["ram"] = f"{size['n']}GB"
-        rest = f"{rest[: size.start()]} {rest[size.end() :]}"
-    said = "cpu" in settings and settings.keys() <= {"cpu", "ram", "ram_type"}
-    return settings if said and not _BESIDE_CPU.sub("", rest) else None
 
 
 def counted(word: str) -> int:

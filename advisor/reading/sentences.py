@@ -39,6 +39,7 @@ from advisor.reading.sentence_names import (
     MODEL_WAS,
     PIECE,
     STOP,
+    apart,
     is_of_name,
     take_names,
     vocabulary,
@@ -50,7 +51,6 @@ from advisor.reading.sentence_numbers import (
     read_ranks,
     read_wishes,
 )
-from advisor.reading.sentence_text import apart
 
 _TRAINS = re.compile(r"\bfine[\s-]?tun(?:e|ing)\b|\btrain(?:ing)?\b", re.IGNORECASE)
 _ROUNDED = 0.1

@@ -259,7 +259,7 @@ def with_processor(request: Request, knowledge: Knowledge) -> Request:
         return request
     if not _MAY_BE_CPU.search(text):
         return request
-    from advisor.reading.sentence_numbers import processor_said  # noqa: PLC0415 - where no card is
+    from advisor.reading.sentence_names import processor_said  # noqa: PLC0415 - where no card is
 
     said = processor_said(text)
     if said is None:

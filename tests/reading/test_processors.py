@@ -6,7 +6,7 @@ import pytest
 
 from advisor.errors import UserError
 from advisor.knowledge.catalogue import PROCESSOR
-from advisor.reading.sentence_numbers import processor_said
+from advisor.reading.sentence_names import processor_said
 from advisor.reading.sentences import read_sentence
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request, request_from
