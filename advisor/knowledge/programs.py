@@ -30,6 +30,7 @@ PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
     "draft_key": ("draft_model",),
     "draft_model": ("draft_model",), "draft_gguf": ("draft_model",),
     "draft_gguf_seen": ("draft_model",),
+    "draft_gguf_at": ("draft_model",),
     "draft_folder": ("draft_model",), "mtp": ("mtp",), "mtp_checked": (), "memory_fraction": (),
     "memory_fraction_lowered": (), "static_fraction": (),
     "yarn_factor": (), "yarn_original": (), "yarn_theta": (),

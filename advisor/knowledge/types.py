@@ -266,9 +266,12 @@ class Framework(Struct, frozen=True):
     beyond: Annotated[Mapping[str, str], Kind(mapping(written))] = field(default_factory=dict)
     """Formats and card architectures that only other releases or builds run -> a clause on it."""
     not_sized: Annotated[
-        Mapping[str, str], Kind(mapping(written, (*SPLITS, *get_args(Vendor)), "split or maker"))
+        Mapping[str, str],
+        Kind(
+            mapping(written, (*SPLITS, *get_args(Vendor), "gguf"), "split, maker or kind of format")
+        ),
     ] = field(default_factory=dict)
-    """Ways it has, and makers it runs on, that are not sized here, each with why in one clause."""
+    """Ways it has, makers and kinds of format that it runs, not sized here, each with why."""
     format_limits: Annotated[Mapping[str, FormatLimit], Kind(nodes)] = field(default_factory=dict)
     """Family of weight formats -> where they run."""
     embedding_in_ram: Flag | None = None  # unless the input embedding is also the output

@@ -102,7 +102,7 @@ def asked_by(pasted: Pasted, knowledge: Knowledge) -> Asked:
         version,
         tuple(meant.not_sized),
         own_context,
-        own_context and fits and _fits_context(pasted),
+        own_context and fits and _fits_context(pasted, framework),
         fits and _places_itself(pasted, said),
     )
 
@@ -124,9 +124,10 @@ def _cards(meant: Meant, pasted: Pasted) -> int | None:
     return int(usual) if meant.cards is None else min(int(usual), meant.cards)
 
 
-def _fits_context(pasted: Pasted) -> bool:
+def _fits_context(pasted: Pasted, framework: Framework) -> bool:
     asked = any(i.flag and i.flag.values.get(i.value) == "fit" for i in pasted.items)
-    return asked or any(f.sets == "fits_itself" for f in flags_of(pasted.tool).values())
+    itself = any(f.sets == "fits_itself" for f in flags_of(pasted.tool).values())
+    return asked or itself or ("lowered" in {tokens for _, tokens in framework.usual_context})
 
 
 def _places_itself(pasted: Pasted, said: Mapping[str, str]) -> bool:

@@ -392,5 +392,6 @@ def _tagged(knowledge: Knowledge, text: str, said: FormatSaid, tag: Tag) -> Mode
     if _tuning(text) == "base":
         inner = ModelRead(_untuned(knowledge, inner.model))
     held, remark, _ = _held(knowledge, said.precision or tag.precision)
-    line = f"{_quoted(text)} is read as {inner.model.name}, Ollama's {tag.name}, in {held}{remark}."
+    line = f"{_quoted(text)} is read as {inner.model.name}, Ollama's {tag.name}, "
+    line += f"{'in' if said.precision else 'which holds'} {held}{remark}."
     return ModelRead(_holding(inner.model, held, own=True), held if said.precision else "", (line,))

@@ -316,6 +316,7 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "devices_named": lambda s: _devices(s.scenario),
     "draft_model": _draft,
     "draft_gguf_seen": lambda s: _of_draft(s, capability.seen_gguf),
+    "draft_gguf_at": lambda s: (_of_draft(s, capability.seen_gguf) or "").replace(":", "@") or None,
     "draft_gguf": lambda s: _of_draft(s, capability.own_gguf),
     "draft_folder": lambda s: _of_draft(s, capability.folder_name),
     "mtp": lambda s: _count(s.scenario.mtp, unless=0),

@@ -171,7 +171,10 @@ def obstacle(
     if not framework.sized:
         return Obstacle("framework", f"{framework.name} is known by name only")
     if precision.name not in framework.formats:
-        return Obstacle("format", f"{framework.name} does not run {precision.name}")
+        text = f"{framework.name} does not run {precision.name}"
+        if why := framework.not_sized.get(precision.kind):
+            text = f"{text} by itself: {why}"
+        return Obstacle("format", text)
     if not supports_model(framework, model, precision):
         kind = model.shape.outer_type or model.shape.model_type
         limited = f" in {precision.name}" if supports_model(framework, model) else ""

@@ -80,8 +80,10 @@ def test_lm_studio_loads_by_key_what_a_line_before_downloads_or_imports() -> Non
         gpu="RTX 4090", model="Llama-3.1-8B", precision="Q4_K_M", framework="LM Studio", batch=4,
         draft_model="llama-3.2-1b",
     )  # fmt: skip
-    first, last = command_for(advisor().estimate(asked).scenario).split("\n")
+    first, draft, last = command_for(advisor().estimate(asked).scenario).split("\n")
     assert first == "lms import Llama-3.1-8B-Q4_K_M.gguf --yes"
+    assert draft.startswith("lms get https://huggingface.co/")
+    assert draft.endswith("Llama-3.2-1B-GGUF@Q4_K_M --yes")
     assert last.startswith("lms load llama-3.1-8b --context-length 4096 --parallel 4 ")
     assert " --speculative-draft-simple --speculative-draft-model llama-3.2-1b " in last
     seen = replace(asked, model="qwen2.5-72b-instruct", draft_model=None)
