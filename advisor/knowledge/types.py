@@ -65,6 +65,7 @@ _DISPUTED = dict.fromkeys(
     "vram": "memory", "bandwidth": "bandwidth", "nvlink": "bandwidth", "tdp": "power",
     "launch_price": "money",
 }  # fmt: skip
+_UNSIZED = Kind(mapping(written, (*SPLITS, *get_args(Vendor), "gguf"), "split, maker or gguf"))
 _VENDOR, _VENDORS = Kind(choice(get_args(Vendor))), Kind(choices(get_args(Vendor)))
 
 
@@ -265,12 +266,7 @@ class Framework(Struct, frozen=True):
     backends_beside: Texts = ()  # what it computes with beside the vendor's own
     beyond: Annotated[Mapping[str, str], Kind(mapping(written))] = field(default_factory=dict)
     """Formats and card architectures that only other releases or builds run -> a clause on it."""
-    not_sized: Annotated[
-        Mapping[str, str],
-        Kind(
-            mapping(written, (*SPLITS, *get_args(Vendor), "gguf"), "split, maker or kind of format")
-        ),
-    ] = field(default_factory=dict)
+    not_sized: Annotated[Mapping[str, str], _UNSIZED] = field(default_factory=dict)
     """Ways it has, makers and kinds of format that it runs, not sized here, each with why."""
     format_limits: Annotated[Mapping[str, FormatLimit], Kind(nodes)] = field(default_factory=dict)
     """Family of weight formats -> where they run."""

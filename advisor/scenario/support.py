@@ -171,10 +171,8 @@ def obstacle(
     if not framework.sized:
         return Obstacle("framework", f"{framework.name} is known by name only")
     if precision.name not in framework.formats:
-        text = f"{framework.name} does not run {precision.name}"
-        if why := framework.not_sized.get(precision.kind):
-            text = f"{text} by itself: {why}"
-        return Obstacle("format", text)
+        why = f": {said}" if (said := framework.not_sized.get(precision.kind)) else ""
+        return Obstacle("format", f"{framework.name} does not run {precision.name}{why}")
     if not supports_model(framework, model, precision):
         kind = model.shape.outer_type or model.shape.model_type
         limited = f" in {precision.name}" if supports_model(framework, model) else ""
@@ -368,13 +366,11 @@ def kept_types(
 
 def _no_cache(scenario: Scenario, kind: KvType) -> RequestError:
     framework, gpu, shape = scenario.framework, scenario.gpu, scenario.model.shape
-    why = why_no_cache(framework, kind, gpu, shape)
+    why, on = why_no_cache(framework, kind, gpu, shape), f" on {gpu.name}" if gpu else ""
     kept = [n for n in framework.kv_types if not refusal(framework, "kv_cache", n, gpu, shape)]
-    return RequestError(
-        f"{framework.name} cannot keep the KV cache as {kind.name}"
-        f"{f' on {gpu.name}' if gpu else ''}{f': {why}' if why else ''}",
-        hint=f"It keeps: {', '.join(kept)}.",
-    )
+    text = f"{framework.name} cannot keep the KV cache as {kind.name}{on}"
+    hint = f"It keeps: {', '.join(kept)}."
+    return RequestError(f"{text}: {why}" if why else text, hint=hint)
 
 
 DRAFT_SHARE = 0.2
