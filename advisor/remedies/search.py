@@ -112,10 +112,11 @@ def least_decode(base: Base) -> float:
 
 
 def within_reach(base: Base, option: Option) -> bool:
-    """Whether an option fits in RAM that is there or that a large PC holds."""
+    """Whether an option fits in RAM that is there or that a large PC holds, with a card at work."""
     memory = option.memory
     needed = memory.host_weights_bytes + memory.host_kv_cache_bytes
-    return option.fits and (
+    idle = option.scenario.gpu_layers == 0 != base.scenario.gpu_layers
+    return (option.fits and not idle) and (
         not offloads(option.scenario) or needed <= ram_limit(base, bounds(base)[-1])
     )
 

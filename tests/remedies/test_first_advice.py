@@ -234,3 +234,13 @@ def test_int4_is_what_is_published_before_what_is_packed_with_slow_kernels(model
     """Blackwell multiplies NVFP4, which nobody publishes of these; bitsandbytes packs any model."""
     asked = advised(gpu="RTX 5090", model=model, precision="INT4", framework="SGLang")
     assert asked.scenario.precision.name == "AWQ 4-bit"
+
+
+def test_a_card_that_would_hold_no_layer_is_no_remedy() -> None:
+    """All on the processor is barred, so it must not keep the last resort away."""
+    said = advised(
+        gpu="GeForce MX570", model="GLM-4.1V-9B-Thinking", precision="INT8", context=2048, batch=16,
+        backend="Vulkan", gpu_layers=40, ram_gib=32, use="none", split="row",
+    )  # fmt: skip
+    assert said.recommendations
+    assert all(one.option.scenario.gpu_layers != 0 for one in said.recommendations)
