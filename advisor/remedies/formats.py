@@ -1,7 +1,4 @@
-"""Which weight formats are worth trying, and what-ifs with them.
-
-Thousands of requests share a model and a kind of card, so the lists are kept.
-"""
+"""Which weight formats are worth trying, kept for each kind of card, and what-ifs with them."""
 
 from __future__ import annotations
 
@@ -102,7 +99,8 @@ def _sized(
         loss = support.format_loss(precision, model)
         if precision.family == "unquantized" and any(f.family == "unquantized" for f, _ in kept):
             continue
-        if best > 0 if loss is None else loss < best:
+        worth = best > 0 if loss is None else loss < best
+        if worth:
             kept.append((precision, size))
             best = best if loss is None else loss
     return [one for one in kept[::-1] if not _outdone(one, kept, scenario)]
