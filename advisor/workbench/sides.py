@@ -26,6 +26,7 @@ from advisor.workbench.fact_store_files import Origin
 BUILT_IN = "built-in"
 """Names a base without files of the user's."""
 KINDS: tuple[Kind, ...] = ("rules", "templates", "knowledge")
+_TEXTS = (".j2", ".txt")
 
 
 class Folders(Struct, frozen=True):
@@ -78,17 +79,16 @@ def load_side(folders: Folders) -> Side:
         over=data_dir("rules") if laid_over else None,
     )
     engine = make_engine(ruleset, prefer="reference")
-    advisor = Advisor(known, vocabulary, ruleset, engine, digest(templates))
+    hidden = behind("templates", folders.templates, _TEXTS) if folders.over else {}
+    advisor = Advisor(known, vocabulary, ruleset, engine, digest({**templates, **hidden}))
     return Side(advisor, folders, templates)
 
 
 def _templates(folders: Folders) -> Mapping[str, bytes]:
-    suffixes = [".j2", ".txt"]
     if folders.over or not folders.templates:
-        found = overlaid("templates", folders.templates, suffixes)
-        return {**found, **behind("templates", folders.templates, suffixes)}
+        return overlaid("templates", folders.templates, _TEXTS)
     return {
-        n: text for path in folders.of("templates") for n, text in read_tree(path, suffixes).items()
+        n: text for path in folders.of("templates") for n, text in read_tree(path, _TEXTS).items()
     }
 
 

@@ -220,6 +220,20 @@ def test_changed_templates_are_compared_by_their_words(tmp_path: Path, store: Fa
     assert "read otherwise" in diff_text(found, prose, base="base", examples=1)
 
 
+def test_a_text_that_another_layer_covers_is_told_once(tmp_path: Path, store: FactStore) -> None:
+    for layer, says in (("company", "It is a squeeze."), ("team", "It is a tight squeeze.")):
+        path = tmp_path / layer / "notes" / "tight-headroom.md.j2"
+        path.parent.mkdir(parents=True)
+        path.write_text(f"{says}\n", encoding="utf-8")
+    over = Folders(templates=(tmp_path / "company", tmp_path / "team"))
+    with base_side("built-in", over) as old:
+        _, prose, _ = compare_sides(old, load_side(over), FEW, workers=1)
+    assert prose is not None
+    assert prose.templates == ["notes/tight-headroom.md.j2"]
+    assert set(prose.causes) == {"text notes/tight-headroom.md.j2"}
+    assert 0 < prose.concerned < FEW
+
+
 def git(folder: Path, *arguments: str) -> None:
     identity: Mapping[str, str] = {"user.name": "x", "user.email": "x@example.org"}
     settings = [part for key, value in identity.items() for part in ("-c", f"{key}={value}")]
