@@ -63,6 +63,10 @@ _SMALL = 0.1
 _DECIMALS = ((1000, 0), (100, 1), (0, 2))
 """(From this size, decimals shown)."""
 
+FINE_RATE = 9.95
+"""Below this many tokens per second a decimal is printed."""
+_COARSE_RATE = 1000
+"""From here on tokens per second are rounded to tens."""
 _DIMENSION_OF: Mapping[str, str] = {
     unit: dimension for dimension, units in DIMENSIONS.items() for unit in units
 }
@@ -231,6 +235,13 @@ def gib(count_bytes: float) -> str:
     value = count_bytes / GIB
     digits = 2 if 0 < abs(value) < _SMALL else 1
     return f"{round(value, digits) + 0.0:.{digits}f} GiB"
+
+
+def rate(tokens_s: float) -> str:
+    """Print tokens per second without its unit: 8.4, 95, 1,240."""
+    if tokens_s >= _COARSE_RATE:
+        return f"{round(tokens_s, -1):,.0f}"
+    return f"{tokens_s:,.0f}" if tokens_s >= FINE_RATE else f"{tokens_s:.1f}"
 
 
 @lru_cache(maxsize=_KEPT, typed=True)

@@ -26,9 +26,10 @@ from advisor.remedies.search import least_decode
 from advisor.scenario import Scenario, support
 from advisor.scenario.asked_format import CannotRunError, Held, Way
 from advisor.scenario.choices import choices_for
+from advisor.scenario.figures import Margin, Speed
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
-from advisor.units import gib
+from advisor.units import gib, rate
 
 _FULL_BITS = 16
 _USUAL_BITS = 4
@@ -59,31 +60,52 @@ def _amid(request: Request) -> str:
     return f"with {stated}" if stated else "here"
 
 
-def _holds(request: Request, knowledge: Knowledge, way: Way) -> Held | None:
+def _holds(request: Request, knowledge: Knowledge, way: Way) -> Held:
     """Estimate what runs in place of a request: on its cards, else with a part in system RAM."""
     asked = replace(request, framework=way.framework.name, precision=way.precision.name)
     try:
         scenario = resolve(asked, knowledge)
         now = outlook_of(scenario, knowledge)
     except UserError:
-        return None
-    if now.fits:
-        held = now.memory.held_sequences
-        few = held is not None and held < scenario.batch
-        return Held(f", {held} of {scenario.batch} requests at once" if few else "")
-    return _beside(Base(asked, scenario, now.memory, now.speed, knowledge))
+        return Held(missing="")
+    base = Base(asked, scenario, now.memory, now.speed, knowledge)
+    return _on_its_cards(base, now.margin) if now.fits else _beside(base)
 
 
-def _beside(base: Base) -> Held | None:
-    """Say how much lies in system RAM, where it is there or not stated, and that it crawls."""
+def _on_its_cards(base: Base, margin: Margin | None) -> Held:
+    """Say how many of the requests it holds, what stays free and how fast it runs."""
+    held, batch = base.memory.held_sequences, base.scenario.batch
+    few = f", {held} of {batch} requests at once" if held is not None and held < batch else ""
+    free = base.memory.headroom_bytes
+    if free is None:
+        return Held(few)
+    only = "only " if margin == "thin" else ""
+    where = " on the fullest card" if base.scenario.gpus > 1 else ""
+    return Held(f"{few}, with {only}{gib(free)} free{where}{_pace(base, base.speed)}")
+
+
+def _pace(base: Base, speed: Speed | None) -> str:
+    """Say how fast one request is answered, with its range."""
+    if speed is None:
+        return ", speed not known"
+    figure, slow = speed.decode_tok_s, least_decode(base)
+    each = " for each request" if base.scenario.batch > 1 else ""
+    if figure.estimate < slow:
+        return f" at below {slow:g} tok/s{each}"
+    low, high = rate(figure.low), rate(figure.high)
+    span = f" ({low} to {high})" if low != high else ""
+    return f" at about {rate(figure.estimate)} tok/s{span}{each}"
+
+
+def _beside(base: Base) -> Held:
+    """Say how much lies in system RAM, where it is there or not stated, and how fast that is."""
     for option in moved_to_ram(base):
         if option.fits and option.alone.get("option.host_ram_ok") is not False:
             moved = option.memory.host_weights_bytes + option.memory.host_kv_cache_bytes
-            slow, speed = least_decode(base), option.speed
-            crawls = speed is not None and speed.decode_tok_s.estimate < slow
-            rate = f" and below {slow:g} tok/s" if crawls else ""
-            return Held(f", with {gib(moved)} in system RAM{rate}", beside=True)
-    return None
+            pace = _pace(base, option.speed)
+            return Held(f", with {gib(moved)} in system RAM{pace}", beside=True)
+    missing = base.memory.deficit_bytes
+    return Held(missing=f" ({gib(missing)} missing)" if missing else "")
 
 
 def expected_options(base: Base) -> tuple[Expected, ...]:

@@ -11,7 +11,7 @@ from advisor.knowledge.layers import Stack
 from advisor.report import figures as f
 from advisor.report.figures import counted, say, spoken
 from advisor.report.memory_view import deficit, fullest_card, headroom, share_binds
-from advisor.units import GIB
+from advisor.units import GIB, rate
 
 if TYPE_CHECKING:
     from advisor.advice.configuration import Growth, MemoryDoc, MemoryPicture
@@ -130,7 +130,7 @@ def speed_svg(figure: Figure | None) -> Drawing | None:
     point = figure.estimate * scale
     text = f"{f.speed_range(figure)}, {f.evidence(figure)}"
     span = {"low_x": _xy(low), "span": _xy(max(high - low, 2.0)), "point_x": _xy(point)}
-    return {**span, "text": text, "axis_end": f.rate(end)}
+    return {**span, "text": text, "axis_end": rate(end)}
 
 
 def _round_up(value: float) -> float:

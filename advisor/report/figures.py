@@ -20,7 +20,7 @@ from advisor.errors import raise_problems
 from advisor.files import data_dir
 from advisor.knowledge.layers import Stack, stack
 from advisor.report.word_file import ONE, read_words
-from advisor.units import GB, GIB, format_quantity, gib
+from advisor.units import FINE_RATE, GB, GIB, format_quantity, gib, rate
 
 if TYPE_CHECKING:
     from advisor.scenario.figures import Figure, Span
@@ -125,13 +125,9 @@ _MANY = 100
 _FINE_SHARE = 20
 """Below this percentage a decimal is printed."""
 _LEAST_SHARE = 0.1
-_FINE_RATE = 9.95
-"""Below this many tokens per second a decimal is printed."""
 _FEW_CARDS = 3
 _FINE_WAIT_S = 0.995
 """Below this many seconds two decimals are printed."""
-_COARSE_RATE = 1000
-"""From here on tokens per second are rounded to tens."""
 
 
 def size(count_bytes: float | None) -> str:
@@ -216,13 +212,6 @@ def dollars(value: float | None) -> str:
     return "" if value is None else f"${value:,.0f}"
 
 
-def rate(tokens_s: float) -> str:
-    """Print tokens per second without its unit: 8.4, 95, 1,240."""
-    if tokens_s >= _COARSE_RATE:
-        return f"{round(tokens_s, -1):,.0f}"
-    return f"{tokens_s:,.0f}" if tokens_s >= _FINE_RATE else f"{tokens_s:.1f}"
-
-
 def speed_point(figure: Figure | None) -> str:
     """Print ``95 tok/s``; empty when unknown."""
     return say("speed.point", speed=rate(figure.estimate)) if figure else ""
@@ -258,7 +247,7 @@ def wait(figure: Figure | None) -> str:
 def _seconds(seconds: float) -> str:
     if seconds < _FINE_WAIT_S:
         return f"{seconds:.2f}"
-    return f"{seconds:,.0f}" if seconds >= _FINE_RATE else f"{seconds:.1f}"
+    return f"{seconds:,.0f}" if seconds >= FINE_RATE else f"{seconds:.1f}"
 
 
 def few_cards(count: int) -> str:

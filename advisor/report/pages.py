@@ -17,7 +17,7 @@ from advisor.report.prose import Length, Report, report
 from advisor.report.remedy_view import Remedy, changes
 from advisor.report.templates import templates_for
 from advisor.report.views import Placeholders, coded, escaped
-from advisor.units import typed
+from advisor.units import rate, typed
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -117,7 +117,7 @@ def _row(doc: Advice, row: OptionDoc) -> Mapping[str, str]:
         "action": row.action,
         "change": f.listed(changes(doc, row.setup)) or row.action,
         "quality": f.percent(cost.quality) if cost.quality is not None else "",
-        "speed": f.rate(after.decode_tok_s.estimate) if after.decode_tok_s else "",
+        "speed": rate(after.decode_tok_s.estimate) if after.decode_tok_s else "",
         "required": f.amount(after.required_bytes),
         "cost": f.dollars(cost.cost_usd),
         "effort": cost.effort,

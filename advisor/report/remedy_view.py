@@ -13,6 +13,7 @@ from advisor.report import figures as f
 from advisor.report.figures import counted, flag, known, say
 from advisor.report.memory_view import fewer_held, layers_of, runs, sequences_in
 from advisor.report.views import View, article
+from advisor.units import rate
 
 if TYPE_CHECKING:
     from advisor.advice.configuration import SetupDoc
@@ -319,7 +320,7 @@ def _summary(s: OptionView, before: Figure | None) -> str:
     ram = say("line.ram", size=s["option.host_ram"]) if s["option.host_ram"] else ""
     point = _drafted(s) or s["option.speed_point"]
     changed = before is not None and not point.startswith(f.speed_point(before))
-    speed = f"{f.rate(before.estimate)} -> {point}" if before and point and changed else point
+    speed = f"{rate(before.estimate)} -> {point}" if before and point and changed else point
     return ", ".join(part for part in (memory, free, ram, s["option.held"], speed) if part)
 
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from msgspec import to_builtins
 
 from advisor.knowledge.catalogue import TOGETHER
-from advisor.report.figures import amount, rate, rest_bytes
+from advisor.report.figures import amount, rest_bytes
 from advisor.report.prose import report
 from advisor.scenario.figures import may_wait
-from advisor.units import GB, GIB, plain
+from advisor.units import GB, GIB, plain, rate
 
 if TYPE_CHECKING:
     from advisor.advice.document import Advice

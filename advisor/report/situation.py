@@ -14,7 +14,7 @@ from advisor.report.figures import flag, known, say
 from advisor.report.memory_view import places_layers, runs
 from advisor.report.template_writer import SEED, variation
 from advisor.report.views import View
-from advisor.units import GIB, plain, shell_word
+from advisor.units import GIB, plain, rate, shell_word
 
 if TYPE_CHECKING:
     from advisor.advice.configuration import EachCardDoc, GpuDoc, SpeedDoc
@@ -221,7 +221,7 @@ def _measured(doc: Advice) -> bool:
 def _modelled(doc: Advice) -> str:
     figure = _decode(doc)
     modelled = figure.modelled if figure and _measured(doc) else None
-    return say("speed.point", speed=f.rate(modelled)) if modelled else ""
+    return say("speed.point", speed=rate(modelled)) if modelled else ""
 
 
 def _when(speed: SpeedDoc) -> str:

@@ -16,7 +16,7 @@ from advisor.report.situation import WRITES
 from advisor.report.views import named
 from advisor.reverse.cards import power_w, price_usd
 from advisor.scenario.figures import headroom_percent, margin_of
-from advisor.units import format_quantity, plain
+from advisor.units import format_quantity, plain, rate
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Knowledge
@@ -198,7 +198,7 @@ def _context(row: Row) -> str:
 
 
 def _speed(row: Row) -> str:
-    return UNKNOWN if row.answer.speed is None else f.rate(row.answer.speed.decode_tok_s.estimate)
+    return UNKNOWN if row.answer.speed is None else rate(row.answer.speed.decode_tok_s.estimate)
 
 
 def _range(row: Row) -> str:

@@ -182,7 +182,7 @@ _FOR_WEIGHTS: Final = 0.9
 """Share of the memory that weights may take where something is to be computed beside them."""
 
 
-def _has_room(
+def has_room(
     precision: Format, gpu: Gpu | None, model: Model, cards: int, policy: Mapping[str, float]
 ) -> bool:
     """Whether the cards may hold the weights; what is not GGUF keeps embedding and output whole."""
@@ -202,7 +202,7 @@ def unified_share(gpu: Gpu, policy: Mapping[str, float]) -> str:
     return own if own in policy else "reserve_unified_share"
 
 
-_LEAST_BITS, _TOO_LARGE = 3, ", though it does not fit; to see what does"
+_LEAST_BITS = 3
 
 
 class Way(NamedTuple):
@@ -212,6 +212,8 @@ class Way(NamedTuple):
     framework: Framework
     told: str
     """What to type for it."""
+    own: bool
+    """Whether its framework is the stated one."""
 
     @property
     def named(self) -> str:
@@ -220,16 +222,17 @@ class Way(NamedTuple):
 
 
 class Held(NamedTuple):
-    """That a way has room."""
+    """Whether a way has room."""
 
     said: str = ""
-    """How, where it is not simply so."""
+    """What stays free, or where the rest lies, and how fast it runs."""
     beside: bool = False
     """Whether a part lies in system RAM."""
+    missing: str | None = None
+    """Of what does not fit: how much, where that is known; None where it fits."""
 
 
-Holds = Callable[[Way], Held | None]
-"""How a way has room; None where it has none."""
+Holds = Callable[[Way], Held]
 Ways = Callable[[], Iterable[Way]]
 """What runs instead, the nearest first."""
 
@@ -240,7 +243,7 @@ class CannotRunError(RequestError):
     Args:
         message: Why.
         ways: What does.
-        holds: Which of them has room.
+        holds: Which of them has room, and how.
         amid: The context and the requests they have to fit with, to be said of one that does not.
         whole: Whether what is whole on the cards goes before a part in system RAM.
     """
@@ -253,25 +256,33 @@ class CannotRunError(RequestError):
 
 
 def _hint(ways: Iterable[Way], holds: Holds, amid: str, *, whole: bool) -> str:
-    """Say what to type: the nearest that fits, or whose rest goes to system RAM."""
-    nearest: Way | None = None
-    second = ""
+    """Say what to type: the nearest that fits, or whose rest goes to system RAM.
+
+    With a part in system RAM, what the stated framework holds whole is told too.
+    """
+    nearest: tuple[Way, Held] | None = None
+    told = ""
     for way in ways:
-        nearest, held = nearest or way, holds(way)
-        if held is None or (held.beside and _is_harsh(way.precision)):
+        if told and not (whole or way.own):
             continue
-        told = _told(nearest, way, held, amid)
-        if not whole or (not held.beside and _is_sound(way)):
-            return told
-        second = second or told
+        held = holds(way)
+        nearest = nearest or (way, held)
+        harsh = _is_harsh(way.precision)
+        if held.missing is not None or (held.beside and harsh):
+            continue
+        is_sound = not (held.beside or harsh or support.stands_back(way.framework))
+        if told and not whole and is_sound:
+            return f"{told} {way.named}{held.said}: {way.told}"
+        if is_sound or not (whole or held.beside):
+            return _told(*nearest, way, held, amid)
+        told = told or _told(*nearest, way, held, amid)
     if nearest is None:
         return "Nothing known here runs this model."
-    return second or f"{nearest.named}, the nearest{_TOO_LARGE}: {nearest.told}"
-
-
-def _is_sound(way: Way) -> bool:
-    """Whether a server of many would rather take it than a part in system RAM."""
-    return not (_is_harsh(way.precision) or support.stands_back(way.framework))
+    way, held = nearest
+    return told or (
+        f"{way.named}, the nearest, though it does not fit{held.missing or ''}; to see what "
+        f"does: {way.told}"
+    )
 
 
 def _is_harsh(precision: Format) -> bool:
@@ -279,12 +290,12 @@ def _is_harsh(precision: Format) -> bool:
     return (precision.class_bits or _LEAST_BITS) < _LEAST_BITS
 
 
-def _told(nearest: Way, way: Way, held: Held, amid: str) -> str:
+def _told(nearest: Way, had: Held, way: Way, held: Held, amid: str) -> str:
     if way is nearest or not amid:
         return f"{way.named}, the nearest{held.said}: {way.told}"
     return (
-        f"{nearest.named}, the nearest, which does not fit {amid}. {way.named}, which "
-        f"does{held.said}: {way.told}"
+        f"{nearest.named}, the nearest, which does not fit {amid}{had.missing or ''}. "
+        f"{way.named}, which does{held.said}: {way.told}"
     )
 
 
@@ -304,10 +315,10 @@ class Asked(Struct, frozen=True):
 
     def ways(self) -> Iterator[Way]:
         """Give what runs instead, the nearest first, one framework after the other."""
-        meant, runners = self._meant(), self._those_that_run_it()
-        order = partial(_last, runners, self.framework)
+        meant, runners, far_off = self._meant(), self._those_that_run_it(), list[Way]()
+        last = partial(_last, runners, self.framework)
         spared = set() if self._is_open or is_family(self.said) else {f.family for f in meant}
-        for one in _engines(sorted(self.knowledge.frameworks.values(), key=order)):
+        for one in _engines(sorted(self.knowledge.frameworks.values(), key=last)):
             late = () if one is self.framework or one.step_by_step else SLOW_KERNELS - spared
             usual = one.usual_formats if self._is_open else ()
             far = partial(_distance, meant, usual, self.model, late)
@@ -315,24 +326,27 @@ class Asked(Struct, frozen=True):
             had = (f for f in offered if f in meant or not support.is_rounded(f, self.model))
             shared = [f for f in had if _is_shared(one, f, self.model, self.cards)]
             for running in self.by_distance(one, shared, far):
+                order = partial(_likely_order, meant, one, self.model)
+                given = [self._typed(near, one) for near in sorted(running, key=order)]
                 if one is self.framework and runners and far(running[0])[-1] > 1:
-                    break
-                for near in sorted(running, key=partial(_likely_order, meant, one, self.model)):
-                    yield Way(near, one, self._to_type(near, one))
+                    far_off += given
+                else:
+                    yield from given
+        yield from far_off
 
-    def seems_held(self, way: Way) -> Held | None:
+    def seems_held(self, way: Way) -> Held:
         """Say whether the cards may hold the weights, or system RAM the rest of them."""
         roomy = self._is_roomy(way.precision)
         if way.framework.places_layers and self.gpu and not self.gpu.unified_memory:
             return Held() if roomy else Held(", in part from system RAM", beside=True)
-        return Held() if roomy and not _is_harsh(way.precision) else None
+        return Held(missing=None if roomy and not _is_harsh(way.precision) else "")
 
     @property
     def _is_open(self) -> bool:
         return self.said in {USUAL, PUBLISHED}
 
     def _is_roomy(self, precision: Format) -> bool:
-        return _has_room(precision, self.gpu, self.model, self.cards, self.knowledge.policy)
+        return has_room(precision, self.gpu, self.model, self.cards, self.knowledge.policy)
 
     def _meant(self) -> Sequence[Format]:
         released = self.model.native_formats or (support.own_sixteen(self.model),)
@@ -353,9 +367,10 @@ class Asked(Struct, frozen=True):
         kept = [one.name for one in running if not support.stands_back(one)]
         return set(kept or [one.name for one in running])
 
-    def _to_type(self, precision: Format, one: Framework) -> str:
-        told = "" if one is self.framework else f"--framework {shell_word(one.name)} "
-        return f"give {told}--precision {shell_word(precision.name)}."
+    def _typed(self, precision: Format, one: Framework) -> Way:
+        own = one is self.framework
+        told = "" if own else f"--framework {shell_word(one.name)} "
+        return Way(precision, one, f"give {told}--precision {shell_word(precision.name)}.", own)
 
 
 def _engines(frameworks: Iterable[Framework]) -> Iterator[Framework]:

@@ -24,6 +24,7 @@ from advisor.scenario.asked_format import (
     CannotRunError,
     formats_for,
     formats_named,
+    has_room,
     is_family,
 )
 from advisor.scenario.capability import is_obtainable
@@ -286,7 +287,9 @@ def choose(
     found = found or (_beyond(formats, framework, gpu, model) if framework else None)
     if found:
         return found
-    message = _nothing_runs(knowledge, formats, asked, framework=framework, gpu=gpu, model=model)
+    message = _nothing_runs(
+        knowledge, formats, asked, framework=framework, gpu=gpu, model=model, cards=cards
+    )
     if model.shape.model_type == UNKNOWN:
         hint = "Its config.json names it: give the path of that file, or --hub."
         raise RequestError(message, hint=hint)
@@ -328,6 +331,7 @@ def _nothing_runs(
     framework: Framework | None,
     gpu: Gpu | None,
     model: Model,
+    cards: int,
 ) -> str:
     tried = [framework] if framework else [*knowledge.frameworks.values()]
     pairs = [(precision, candidate) for precision in formats for candidate in tried]
@@ -338,6 +342,12 @@ def _nothing_runs(
     )
     where = f" on {gpu.name}" if gpu else ""
     listed = "; ".join(list(reasons)[:3]) or "no framework in the knowledge base does"
+    if framework and support.unsized(framework, model.shape):
+        held = (knowledge.formats[name] for name in framework.formats)
+        if not any(has_room(one, gpu, model, cards, knowledge.policy) for one in held):
+            there = "cards" if cards > 1 else "card"
+            fits = f"its weights do not fit on the {there} in any format of {framework.name}"
+            listed = f"{fits}, and {listed}"
     verb = "be sized" if framework and gpu and gpu.vendor in framework.not_sized else "run"
     if asked in {USUAL, PUBLISHED} and reasons:
         return f"{model.name} cannot {verb}{where}: {listed}."

@@ -16,7 +16,7 @@ from advisor.report import figures as f
 from advisor.reverse.table import Table
 from advisor.service import EXPLAIN, FORMS, QUESTIONS
 from advisor.service.openapi import page_of
-from advisor.units import json_line
+from advisor.units import json_line, rate
 
 if TYPE_CHECKING:
     from advisor.bulk.estimates import LineDoc
@@ -262,8 +262,8 @@ def _figures(memory: Any, speed: Any) -> Iterator[str]:
     yield f"Needs {f.amount(memory.required_bytes)}, usable {f.amount(usable)}, {said}."
     pace = speed and speed.decode_tok_s
     if pace:
-        span = f"{f.rate(pace.low)} to {f.rate(pace.high)}"
-        yield f"Speed: {f.rate(pace.estimate)} tok/s of one sequence ({span})."
+        span = f"{rate(pace.low)} to {rate(pace.high)}"
+        yield f"Speed: {rate(pace.estimate)} tok/s of one sequence ({span})."
 
 
 def _estimate(doc: LineDoc) -> Iterator[str]:

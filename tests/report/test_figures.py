@@ -7,7 +7,7 @@ import pytest
 from advisor.report import figures as f
 from advisor.report import views
 from advisor.scenario.figures import Figure
-from advisor.units import GIB, plain
+from advisor.units import GIB, plain, rate
 
 
 def figure(estimate: float, low: float, high: float, evidence: str = "near") -> Figure:
@@ -36,10 +36,10 @@ def figure(estimate: float, low: float, high: float, evidence: str = "near") -> 
         (f.percent(0.02), "under 0.1 %"),
         (f.percent(0.0), "0 %"),
         (f.dollars(1599), "$1,599"),
-        (f.rate(8.44), "8.4"),
-        (f.rate(9.96), "10"),
-        (f.rate(95.2), "95"),
-        (f.rate(1243.0), "1,240"),
+        (rate(8.44), "8.4"),
+        (rate(9.96), "10"),
+        (rate(95.2), "95"),
+        (rate(1243.0), "1,240"),
         (f.count(16384), "16,384"),
         (f.listed([]), ""),
         (f.listed(["a"]), "a"),
@@ -64,7 +64,7 @@ def test_printed(shown: str, expected: str) -> None:
         (f.amount(1316.8 * GIB), "1,316.8 GiB"),
         (f.amount(1), "less than 0.01 GiB"),
         (f.amount(0), "0.0 GiB"),
-        (f.rate(999.7), "1,000"),
+        (rate(999.7), "1,000"),
         (views.image_tokens("576 (24x24, 336px/14)"), "576 tokens"),
         (views.image_tokens("256 (mm_tokens_per_image)"), "256 tokens"),
         (views.image_tokens("1176 (336x336) to 2928 (672x672); 2340 at 1024x768"),

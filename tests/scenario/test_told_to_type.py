@@ -41,11 +41,12 @@ def _request(asked: Mapping[str, str | None]) -> Request:
     return request_from({key: value for key, value in asked.items() if value})
 
 
-def _told(error: RequestError) -> dict[str, str]:
-    """Read the options that a hint tells to give."""
-    given = re.search(r"give (--.+)\.$", error.hint or "")
-    words = shlex.split(given[1]) if given else []
-    return {_KEYS[key]: value for key, value in zip(words[::2], words[1::2], strict=True)}
+def _told(error: RequestError) -> list[dict[str, str]]:
+    """Read the options that a hint tells to give, way by way."""
+    ways = map(shlex.split, re.findall(r"give (--.+?)\.(?: |$)", error.hint or ""))
+    return [
+        {_KEYS[key]: value for key, value in zip(way[::2], way[1::2], strict=True)} for way in ways
+    ]
 
 
 def test_every_line_that_an_error_tells_to_type_is_accepted() -> None:
@@ -55,7 +56,7 @@ def test_every_line_that_an_error_tells_to_type_is_accepted() -> None:
         try:
             resolve(_request(asked), knowledge)
         except RequestError as error:
-            if told := _told(error):
+            for told in _told(error):
                 tried += 1
                 assert resolve(_request({**asked, **told}), knowledge), (asked, told)
     assert tried > 400
@@ -206,7 +207,7 @@ def test_the_reason_comes_first_and_then_the_nearest_that_runs(
 ) -> None:
     with pytest.raises(RequestError, match=reason) as error:
         resolve(_request(asked), load_knowledge())
-    assert told.items() <= _told(error.value).items()
+    assert told.items() <= _told(error.value)[0].items()
 
 
 def test_a_format_that_the_memory_cannot_hold_is_told_as_such() -> None:
@@ -227,8 +228,19 @@ def test_what_is_told_has_room_beside_what_the_system_keeps() -> None:
     for card in ("Ryzen AI Max+ 395", "DGX Spark"):
         with pytest.raises(RequestError) as error:
             resolve(_request({**asked, "gpu": card}), knowledge)
-        told = _told(error.value)
+        (told,) = _told(error.value)
         scenario = resolve(_request({**asked, **told, "gpu": card}), knowledge)
         memory = estimate_memory(scenario, knowledge)
         assert memory.usable_bytes, card
         assert memory.required_bytes <= memory.usable_bytes, (card, told)
+
+
+@pytest.mark.parametrize(("card", "said"), [("2x H100 PCIe", True), ("8x B200", False)])
+def test_a_gap_of_ours_is_not_the_only_reason_where_no_format_fits(
+    card: str, *, said: bool
+) -> None:
+    asked = {"gpu": card, "model": "deepseek-v3.2", "framework": "TensorRT-LLM"}
+    with pytest.raises(RequestError, match="token index is not established") as error:
+        resolve(_request(asked), load_knowledge())
+    told = "its weights do not fit on the cards in any format of TensorRT-LLM, and how TensorRT-LLM"
+    assert (told in error.value.message) is said

@@ -19,6 +19,7 @@ from advisor.bulk.site import Asked, _index_pages
 from advisor.bulk.site.catalogue import Catalogue, Setup, Shown, Subject, best_of, read_catalogue
 from advisor.bulk.site.page import Site
 from advisor.bulk.site.pairs import Making, Pair, pair_files
+from advisor.units import rate
 from tests.batch.plans import contents, index
 from tests.cli.running import Outcome, run
 from tests.site.conftest import BASE
@@ -143,7 +144,7 @@ def test_figures_of_the_pages_are_those_of_the_documents(site: Path, batch: Path
             assert f.amount(doc.memory.required_bytes) in text
             assert f"{f.amount(doc.memory.headroom_bytes)} free" in text
             assert doc.speed
-            assert f.rate(doc.speed.decode_tok_s.estimate) in text
+            assert rate(doc.speed.decode_tok_s.estimate) in text
 
 
 def test_a_site_inside_its_batch_is_part_of_its_audit_and_survives_resume(

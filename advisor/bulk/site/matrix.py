@@ -11,7 +11,7 @@ from advisor.bulk.batch.store import File
 from advisor.bulk.site.catalogue import CARD, MODEL, Kind, Setting, Setup, Shown, Subject
 from advisor.bulk.site.page import State, in_parts
 from advisor.report import figures as f
-from advisor.units import GIB, counted, plain
+from advisor.units import GIB, counted, plain, rate
 
 Row = Mapping[str, object]
 _OWN_KEYS = ("precision", "context", "gpus", "batch", "framework")
@@ -71,7 +71,7 @@ def setup_row(setup: Setup, words: Mapping[str, State]) -> dict[str, object]:
         "needs_value": gib(setup.required_bytes),
         "spare": spare_text(setup),
         "spare_value": "" if spare is None else gib(spare),
-        "speed": f"{f.rate(setup.speed[0])} tok/s" if setup.speed else "",
+        "speed": f"{rate(setup.speed[0])} tok/s" if setup.speed else "",
         "speed_value": f"{setup.speed[0]:.2f}" if setup.speed else "",
         "advice": plain(setup.advice),
     }

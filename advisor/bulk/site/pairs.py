@@ -21,7 +21,7 @@ from advisor.report.charts import memory_bar
 from advisor.report.memory_view import sequences_in
 from advisor.report.pages import render_html
 from advisor.report.prose import Length
-from advisor.units import plain, typed
+from advisor.units import plain, rate, typed
 
 if TYPE_CHECKING:
     from advisor.advice.document import Advice, Recommendation
@@ -111,7 +111,7 @@ def speed_bars(setups: Sequence[Setup], hrefs: Mapping[str, str]) -> list[Bar]:
             setup_text(setup),
             hrefs[setup.id],
             (_part("span", low, high, scale), _line(point, scale, "point")),
-            f"{f.rate(point)} ({f.rate(low)} to {f.rate(high)}) tok/s",
+            f"{rate(point)} ({rate(low)} to {rate(high)}) tok/s",
         )
         for setup, (point, low, high) in known
     ]

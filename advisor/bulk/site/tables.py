@@ -10,6 +10,7 @@ from advisor.bulk.site.catalogue import CARD, MODEL, Couple, Kind, Setup, Shown,
 from advisor.bulk.site.matrix import Row, facts, setup_row, size_text, size_value, sizes_for
 from advisor.bulk.site.page import Site, in_parts, numbered, pager, part_text
 from advisor.report import figures as f
+from advisor.units import rate
 
 _GIGA = 1e9
 _MOST_COMPARED = 8
@@ -241,7 +242,7 @@ def card_data(shown: Shown) -> Iterator[File]:
 
 def _figures(site: Site, setup: Setup, path: str) -> list[object]:
     words = site.words[setup.state]
-    said = f"{f.rate(setup.speed[0])} tok/s" if setup.speed else ""
+    said = f"{rate(setup.speed[0])} tok/s" if setup.speed else ""
     speed = round(setup.speed[0], 2) if setup.speed else ""
     row = setup_row(setup, site.words)
     word = f"{words.symbol} {words.word}"
