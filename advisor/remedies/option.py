@@ -184,8 +184,7 @@ def make_option(
         at_once = default_ubatch(scenario.model, scenario.framework, scenario.context_tokens)
         scenario = replace(scenario, ubatch=at_once)
     own = base.scenario
-    if scenario.model is not own.model or scenario.framework is not own.framework:
-        scenario = without_lost_drafts(scenario)
+    scenario = without_lost_drafts(scenario)
     then = outlook_of(scenario, base.knowledge)
     same = scenario.model.name == own.model.name
     loss = then.quality_loss_percent if same else None

@@ -383,8 +383,9 @@ def same_vocabulary(draft: Model, model: Model, framework: Framework) -> bool:
 
 
 def without_lost_drafts(scenario: Scenario) -> Scenario:
-    """Leave out what no longer drafts, after a change of the model or the framework."""
-    draft, refused = scenario.draft_model, no_drafting(scenario)
+    """Leave out what no longer drafts, after a change of the model, the framework or the split."""
+    draft = scenario.draft_model
+    refused = no_drafting(scenario) if draft or scenario.mtp else ""
     if scenario.mtp and (refused or no_head(scenario.framework, scenario.model)):
         scenario = replace(scenario, mtp=0)
     if draft is None or (not refused and _drafts(draft, scenario)):

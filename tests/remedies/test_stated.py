@@ -48,8 +48,15 @@ def test_no_change_comes_out_otherwise(seed: int) -> None:
             gpu="RTX PRO 4500 Blackwell", model="internlm2_5-20b-chat", precision="INT8",
             framework="TGI", gpus=8,
         ),
+        Request(
+            gpu="Radeon Instinct MI308X", model="GLM-4.7", precision="INT8", context=32_768,
+            batch=16, framework="vLLM", gpus=2, split="tensor", mtp=1, use="batch", prefer="cost",
+        ),
     ],
-    ids=["TGI on two cards", "more layers than there are", "a split model", "TGI on eight cards"],
+    ids=[
+        "TGI on two cards", "more layers than there are", "a split model", "TGI on eight cards",
+        "a pipeline that does not draft",
+    ],
 )  # fmt: skip
 def test_what_once_came_out_otherwise_does_not(request_: Request) -> None:
     assert changes_that_differ(request_, advisor().knowledge) == []
