@@ -28,7 +28,8 @@ from advisor.report.command_view import CommandAnswer
 from advisor.report.diagnosis import Diagnosis
 from advisor.report.doctor import DoctorDoc
 from advisor.reverse.documents import ReverseDoc
-from advisor.scenario.settings import SETTINGS, Setting
+from advisor.scenario.setting_kinds import Setting
+from advisor.scenario.settings import SETTINGS
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs"
 RELEASE = "0.2"

@@ -126,7 +126,7 @@ AT_MOST = {
     "longest with imports in functions": 40,
     "modules of at most 60 lines": 5,
     "modules used by one only": 54,
-    "modules that one advise loads": 114,
+    "modules that one advise loads": 115,
     "places that keep results": 77,
     "modules named own, yours or room": 1,
 }

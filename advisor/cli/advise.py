@@ -1,24 +1,47 @@
-"""``advisor advise``: one report."""
+"""``advisor advise``: one report. ``advisor estimate``: figures for a whole file of requests."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
+from msgspec import Struct
 from msgspec.structs import asdict
 
 from advisor.api import Extra, Session
-from advisor.cli.options import LENGTHS, OWN_FILES, Asked, Hub, Length, Offline, takes_request
-from advisor.cli.report_output import takes_own_files, write_report
-from advisor.errors import raise_problems
+from advisor.cli.options import (
+    LENGTHS,
+    OWN_FILES,
+    Asked,
+    Hub,
+    KnowledgeFolder,
+    Length,
+    NoMeasurements,
+    Offline,
+    takes_request,
+)
+from advisor.cli.report_output import measurements_of, takes_own_files, write_report
+from advisor.errors import EngineError, RequestError, raise_problems
+from advisor.files import opened
 from advisor.knowledge.layers import OwnFiles
 from advisor.report import FORMATS
 from advisor.report.templates import template_problems
 
+if TYPE_CHECKING:
+    from advisor.bulk.estimates import Line
+    from advisor.knowledge.types import Knowledge
+
 NOT_FITTING = 3
+_STDIN = "-"
+_REFRESH_S = 0.2
+_CHECK_EVERY = 64
+_MOST_QUOTED = 300
 
 
 Format = StrEnum("Format", {name: name for name in FORMATS})  # type: ignore[misc]  # by register
@@ -124,3 +147,112 @@ def advise(
     )
     if fail_unless_fits and report.document.verdict.state != "fits":
         raise typer.Exit(NOT_FITTING)
+
+
+def estimate(
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE", help="Requests, JSON Lines or CSV; - for standard input."),
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="OUT", help="Write to this file.")
+    ] = None,
+    knowledge: KnowledgeFolder = None,
+    no_measurements: NoMeasurements = False,
+) -> None:
+    """Estimate memory and speed for many requests: one JSON object per line, in order.
+
+    Lines hold id, gpu, gpus, model or config, and the settings of advise.
+
+    A wrong line gets its error on its own line; the exit code is then 1.
+
+    Example: advisor estimate requests.jsonl -o figures.jsonl
+    """
+    out = None if output is None or str(output) == _STDIN else output
+    source = None if file == _STDIN else Path(file)
+    count = _Count()
+    destination = opened(out, source=source) if out else nullcontext(sys.stdout)
+    with _input(source) as stream, destination as target:
+        own = None if no_measurements else measurements_of(knowledge)
+        session = Session(knowledge=knowledge, measurements=own)
+        _say_whose(session.knowledge)
+        lines = session.estimate_lines(stream, file if source else "standard input")
+        if sys.stderr.isatty() and not (out is None and sys.stdout.isatty()):
+            lines = _with_progress(lines, count)
+        for line in lines:
+            target.write(f"{line.written()}\n")
+            if source is None:
+                target.flush()
+            count.note(line)
+    count.conclude()
+
+
+def _say_whose(knowledge: Knowledge) -> None:
+    """Say where figures are not what another machine would give."""
+    if knowledge.user_speeds:
+        sys.stderr.write(
+            f"with your measurements {knowledge.user_speeds.sha256[:12]}; "
+            "--no-measurements leaves them out\n"
+        )
+
+
+class _Count(Struct):
+    """What happened so far."""
+
+    lines: int = 0
+    bad: int = 0
+    first: str = ""
+    bug: Exception | None = None
+
+    def note(self, line: Line) -> None:
+        """Count a line, and remember what went wrong."""
+        self.lines += 1
+        if line.failure:
+            self.bad += 1
+            self.first = self.first or f"line {line.number}: {line.failure.message[:_MOST_QUOTED]}"
+            self.bug = self.bug or line.failure.bug
+
+    def conclude(self) -> None:
+        """Say at the end what went wrong.
+
+        Raises:
+            EngineError: A line failed through a fault of ours.
+            RequestError: A line is wrong.
+        """
+        if not self.bad:
+            return
+        message = f"{self.bad:,} of {self.lines:,} lines have no figures; the first is {self.first}"
+        if self.bug:
+            raise EngineError(message) from self.bug
+        raise RequestError(message)
+
+
+@contextmanager
+def _input(source: Path | None) -> Iterator[BinaryIO]:
+    if source is None:
+        yield sys.stdin.buffer
+        return
+    if source.is_dir():
+        raise RequestError(f"'{source}' is a folder", hint="Name a file in it.")
+    try:
+        stream = source.open("rb")
+    except OSError as bad:
+        raise RequestError(f"cannot read '{source}': {bad.strerror}.") from None
+    with stream:
+        yield stream
+
+
+def _with_progress(lines: Iterable[Line], count: _Count) -> Iterator[Line]:
+    """Pass the lines through and keep one line of the terminal up to date."""
+    started = shown = time.perf_counter()
+    try:
+        for line in lines:
+            yield line
+            if count.lines % _CHECK_EVERY == 0 and time.perf_counter() - shown > _REFRESH_S:
+                shown = time.perf_counter()
+                rate = count.lines / (shown - started)
+                wrong = f", {count.bad:,} wrong" if count.bad else ""
+                sys.stderr.write(f"\r{count.lines:,} lines, {rate:,.0f}/s{wrong}\x1b[K")
+                sys.stderr.flush()
+    finally:
+        sys.stderr.write("\r\x1b[K")

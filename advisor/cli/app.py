@@ -38,7 +38,7 @@ def defaults(own: Settings) -> dict[str, object]:
 _COMMANDS = {
     "advise": "advise.advise",
     "ask": "ask.ask",
-    "estimate": "estimate.estimate",
+    "estimate": "advise.estimate",
     "models-for": "reverse.models_for",
     "gpus-for": "reverse.gpus_for",
     "check": "templates.check_house_folder",

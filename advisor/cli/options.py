@@ -18,15 +18,8 @@ from advisor.cli.own_settings import COMPLETING
 from advisor.errors import RequestError, UserError, did_you_mean, raise_problems
 from advisor.knowledge.layers import named_twice
 from advisor.scenario.resolve import problems_of
-from advisor.scenario.settings import (
-    AROUND,
-    FLAGS,
-    SETTINGS,
-    WITH_UNITS,
-    Request,
-    Setting,
-    quantities,
-)
+from advisor.scenario.setting_kinds import Setting, quantities
+from advisor.scenario.settings import AROUND, FLAGS, SETTINGS, WITH_UNITS, Request
 from advisor.units import UnitError, parse_in, parse_quantity, parse_whole
 
 if TYPE_CHECKING:

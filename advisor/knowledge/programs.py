@@ -98,6 +98,11 @@ class Program(Struct, frozen=True):
     """Setting -> why it cannot be told."""
     sources: Mapping[str, str]
 
+    @property
+    def says(self) -> frozenset[str]:
+        """The settings of a request that its lines say."""
+        return frozenset(key for line in self.lines for piece in line for key in piece.carries)
+
 
 NOT_SIZED = "?"
 """What a flag sets that changes memory or speed in a way that has no figure here."""

@@ -17,7 +17,8 @@ from advisor.knowledge.merit import USES
 from advisor.reverse.answers import NO_LIMIT, Reader, Settings
 from advisor.reverse.cards import CardFilter
 from advisor.reverse.models import MODALITIES, ModelFilter
-from advisor.scenario.settings import Setting, out_of_bounds, request_from, typed_value
+from advisor.scenario.setting_kinds import Setting, out_of_bounds, typed_value
+from advisor.scenario.settings import request_from
 from advisor.units import UnitError, parse_quantity
 
 _MOST = 1e12

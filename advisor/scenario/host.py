@@ -24,7 +24,8 @@ from advisor.knowledge.types import Knowledge
 from advisor.models.stored_tensors import Model
 from advisor.reading import find_cards
 from advisor.reading.known import names_processor
-from advisor.scenario.settings import WITH_UNITS, Request, quantities
+from advisor.scenario.setting_kinds import quantities
+from advisor.scenario.settings import WITH_UNITS, Request
 from advisor.units import GB, GIB, counted
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from advisor.knowledge.catalogue import (
     check_beside,
     machines_said,
 )
+from advisor.knowledge.programs import SWITCHES
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.models import model_from_path, text_alone
 from advisor.models.stored_tensors import Model
@@ -159,13 +160,12 @@ def _settings_said(scenario: Scenario) -> Iterator[str]:
     if scenario.text_only:
         yield "The part that reads images is left out, as stated."
     yield from images_said(scenario)
+    framework = scenario.framework
     for name, sentence in _OF_SERVERS.items():
-        value = getattr(scenario, name)
-        if value and scenario.framework.serves_batches:
-            yield sentence.format(value)
-        elif value:
-            flag = name.replace("_", "-")
-            yield f"--{flag} is for servers and changes nothing in {scenario.framework.name}."
+        if value := getattr(scenario, name):
+            known = name not in SWITCHES or any(name in one.says for one in framework.commands)
+            other = f"--{name.replace('_', '-')} changes nothing in {framework.name}."
+            yield sentence.format(value) if known and framework.serves_batches else other
 
 
 def problems_of(request: Request, knowledge: Knowledge) -> Sequence[UserError]:

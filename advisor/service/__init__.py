@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from advisor.errors import RequestError
 from advisor.reverse.asked import WANTED, Wanted
-from advisor.scenario.settings import AROUND, SETTINGS, WITH_UNITS, Setting
+from advisor.scenario.setting_kinds import Setting
+from advisor.scenario.settings import AROUND, SETTINGS, WITH_UNITS
 
 Log = Callable[[str], None]
 """Takes one line, without its end."""

@@ -10,6 +10,7 @@ import pytest
 import advisor
 from advisor.errors import UserError
 from advisor.scenario import Scenario
+from advisor.scenario.setting_kinds import Setting
 from advisor.scenario.settings import (
     FIXED,
     FLAGS,
@@ -17,7 +18,6 @@ from advisor.scenario.settings import (
     SETTINGS,
     STATED,
     Request,
-    Setting,
     number_problems,
     request_from,
 )

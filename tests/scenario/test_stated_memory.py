@@ -23,6 +23,7 @@ VISION = {"gpu": "RTX 4090", "model": "Qwen2.5-VL-7B-Instruct", "precision": "FP
         ({"framework": "vLLM", "gpu_memory_utilization": 0.8}, "claims 0.8 of each card"),
         ({"framework": "vLLM", "max_num_batched_tokens": 4096}, "up to 4,096 tokens in one step"),
         ({"framework": "llama.cpp", "eager": True}, "changes nothing in llama.cpp"),
+        ({"framework": "TGI", "eager": True}, "changes nothing in TGI"),
         ({"framework": "SGLang", "gpu_memory_utilization": 0.8}, "claims 0.8 of each card"),
     ],
 )
