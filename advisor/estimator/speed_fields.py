@@ -89,6 +89,11 @@ class Fields:
             raise self.wrong(self._below(key), "a text")
         return found
 
+    def only(self, key: str, text: str) -> None:
+        """Hold a text, where it is there, to the one that it may be."""
+        if self.text(key, text) != text:
+            raise self.wrong(self._below(key), f"'{text}', the only one that it may be")
+
     def texts(self, key: str) -> tuple[str, ...]:
         """Give a list of texts, empty where absent."""
         found = self.found.get(key, ())

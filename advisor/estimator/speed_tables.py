@@ -227,7 +227,10 @@ def read_policy(calibration: Mapping[str, object]) -> Policy:
 
 def _leader(policy: Fields) -> str:
     engines = policy.group("engines").groups().values()
-    return next(line.text("like") for line in engines if "like" in line.found)
+    leader = next(line.text("like") for line in engines if "like" in line.found)
+    for line in engines:
+        line.only("like", leader)
+    return leader
 
 
 def read_tables(calibration: Mapping[str, object]) -> Tables:

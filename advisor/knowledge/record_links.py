@@ -22,11 +22,12 @@ from advisor.yamlfile import Node
 CLASS_NAMES = frozenset({"int8", "8bit", "q8", "w8", "int4", "4bit", "q4", "w4"})
 """Names that stand for every format of a class, so that no format may claim them."""
 _ENGINE = (
-    "memory_checked", "card_free", "places_layers", "pipeline", "whole_inputs", "one_latent_type",
+    "not_on", "card_free", "places_layers", "pipeline", "whole_inputs", "one_latent_type",
     "tensor_heads", "sized_states", "draft_padding",
 )  # fmt: skip
 """What belongs to the engine inside a framework."""
 _AS_THEY_ARE = ("by_format", "on_load", "kv_types", "kv_equal", "own_code", "cannot", "sources")
+_OWN_CODE = "own_code"
 _R = TypeVar("_R", bound=Struct)
 
 
@@ -107,6 +108,23 @@ def link_frameworks(
         read.record = replace(read.record, model_types=types, format_limits=limits)
         earlier[entry.name] = types
     _share_engines(frameworks)
+    _check_variants(frameworks)
+
+
+def _check_variants(frameworks: Sequence[Read[Framework]]) -> None:
+    """Hold variants to what they may be: an alias, or a framework whose memory is not modelled."""
+    sized = {
+        plain_key(name): read
+        for read in frameworks
+        if read.record.sized
+        for name in (read.record.name, *read.record.aliases)
+    }
+    for read in frameworks:
+        for name in read.record.variants:
+            other = sized.get(plain_key(name), read)
+            if other is not read:
+                message = f"'variants' has '{name}', which is '{other.entry.name}' and sized itself"
+                read.entry.problem(message, at=read.entry.at("variants"), hint="Take it out here.")
 
 
 def _share_engines(frameworks: Sequence[Read[Framework]]) -> None:
@@ -195,6 +213,10 @@ def link_programs(
             for node in tables:
                 entry.flaws(_key_flaws(node, "weight format or family", words))
         lines = [*program.python, *(piece for line in program.lines or () for piece in line)]
+        if any(piece.when == _OWN_CODE for piece in lines) != bool(program.own_code):
+            message = f"a piece under '{_OWN_CODE}' and the list '{_OWN_CODE}' belong together"
+            hint = "List each model_type whose code stands in the model's repository."
+            entry.problem(message, hint=hint)
         for piece in lines:
             entry.flaws(piece.flaws(program.placeholders))
         open_quotes = [] if program.python else [*_shell_flaws(lines)]

@@ -95,7 +95,9 @@ def _check_line(line: str) -> None:
         assert len(words) == _LMS_WORDS
         assert words[-1] == "--yes"
         return
-    program = next(p for p, start in _START.items() if tuple(words[: len(start)]) == start)
+    found = [p for p, start in _START.items() if tuple(words[: len(start)]) == start]
+    assert found, f"no start of a program is known for '{' '.join(words[:2])}': add it to _START"
+    (program,) = found
     _check_options(program, words[len(_START[program]) :])
 
 

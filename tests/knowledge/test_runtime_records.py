@@ -97,6 +97,29 @@ def test_a_framework_may_support_what_another_does() -> None:
     assert made.frameworks["twin"].model_types == ("llama",)
 
 
+def test_of_an_engine_cards_are_taken_over_but_not_that_it_was_measured() -> None:
+    twin = FRAMEWORK.replace("runner", "twin").replace("[rn]", "[tw]")
+    said = FRAMEWORK + "  not_on: [Kepler]\n  memory_checked: yes\n"
+    made, problems = parse(frameworks=said + twin)
+    assert problems == []
+    assert made.frameworks["twin"].not_on == ("Kepler",)
+    assert not made.frameworks["twin"].memory_checked
+
+
+def test_what_is_sized_itself_is_no_variant_of_another() -> None:
+    twin = FRAMEWORK.replace("runner", "twin").replace("[rn]", "[tw]")
+    _, problems = parse(frameworks=FRAMEWORK + twin + "  variants: {rn: It is built on it.}\n")
+    (problem,) = problems
+    assert "'variants' has 'rn', which is 'runner' and sized itself" in problem
+
+
+def test_a_piece_for_a_models_own_code_needs_the_models() -> None:
+    piece = "[{when: own_code, add: --trust}, "
+    _, problems = parse(commands=COMMAND.replace("[[", f"[{piece}"))
+    (problem,) = problems
+    assert "a piece under 'own_code' and the list 'own_code' belong together" in problem
+
+
 def test_a_framework_may_run_a_family_of_formats_in_fewer_places() -> None:
     limits = "  format_limits: {exl2: {vendors: [AMD], model_types_of: runner, one_card: yes}}\n"
     twin = FRAMEWORK.replace("runner", "twin").replace("[rn]", "[tw]")
