@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -11,13 +10,15 @@ from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.types import Framework, Gpu
 from advisor.knowledge.vocabulary import ACTION_FACT, FactValue
 from advisor.models.stored_tensors import Model
-from advisor.remedies import combine, formats, owned_speed, speculative
+from advisor.remedies import combine, formats, owned_speed, served_fits, speculative
 from advisor.remedies.assessment import exam_loss, put, quality_loss, weights_loss
+from advisor.remedies.framework import timed_elsewhere
 from advisor.remedies.machines import proof_of
 from advisor.remedies.model import is_rated_higher, merit_points
 from advisor.remedies.option import Base, Option, relatives
 from advisor.remedies.search import BETWEEN_KEYS, DOMINATED_BY, dominators_in_kind, marks_of
 from advisor.rules.engine.base import OptionFacts
+from advisor.runtimes import runtime_of
 from advisor.scenario import Scenario, offloads, split_of, support
 from advisor.scenario.capability import download_facts, is_likely_had
 from advisor.scenario.figures import (
@@ -34,12 +35,12 @@ from advisor.scenario.figures import (
     spare_percent,
     tight_below_percent,
 )
+from advisor.scenario.images import most_image_tokens
 from advisor.scenario.settings import STATED, Request
 from advisor.units import percent, steady
 
 _AS_IT_IS = frozenset({bool, str})
 Pairs = Iterable[tuple[str, FactValue | None]]
-_IMAGE_TOKENS = re.compile(r"\b(\d{2,6})\b")
 
 
 def scenario_facts(
@@ -133,12 +134,6 @@ def attention_kind(model: Model) -> str:
     return "mqa" if shape.kv_heads == 1 else "gqa"
 
 
-def most_image_tokens(model: Model) -> int | None:
-    """The largest token count that the image-token note of a vision model names."""
-    found = [int(n) for n in _IMAGE_TOKENS.findall(model.image_tokens or "")]
-    return max((n for n in found if n < 100_000), default=None)  # noqa: PLR2004
-
-
 def _model(model: Model, scenario: Scenario) -> Pairs:
     yield "model.name", model.name
     yield "model.family", model.family
@@ -154,6 +149,7 @@ def _model(model: Model, scenario: Scenario) -> Pairs:
     yield "model.experts", model.shape.moe.experts if model.shape.moe else None
     yield "model.attention", attention_kind(model)
     yield "model.sliding_window", bool(set(model.shape.layer_kinds) & set("SC"))
+    yield "model.told_windows", runtime_of(scenario.framework).told_windows(scenario) or None
     yield "model.trained_context", model.trained_context_tokens
     yield "model.kv_bytes_per_token", steady(kv_bytes_per_token(scenario))
     yield "model.vision_parameters", model.vision_parameters or None
@@ -291,6 +287,7 @@ def _options_summary(options: Sequence[Option], tried: Sequence[OptionFacts]) ->
     yield "options.single_step_fits", any(o.effort != "purchase" and o.steps == 1 for o in fitting)
     combined = [o for o in fitting if o.action == combine.REMEDY.action]
     yield "options.combination_fits", any(o.effort != "purchase" for o in combined)
+    yield "options.served_fits", served_fits(fitting)
     yield "options.draft_exists", any(o.action == speculative.DRAFT.action for o in options)
     yield "options.tried", len(options)
     yield "options.fitting", len(fitting)
@@ -298,6 +295,9 @@ def _options_summary(options: Sequence[Option], tried: Sequence[OptionFacts]) ->
 
 
 def _proof(base: Base, options: Sequence[Option]) -> Pairs:
+    if (other := timed_elsewhere(base, options)) and other.speed:
+        yield "options.timed_framework", other.scenario.framework.name
+        yield "options.timed_speed", _rounded(other.speed.decode_tok_s.estimate)
     proof = proof_of(base, options)
     yield "options.none_exists", proof is not None
     if proof:

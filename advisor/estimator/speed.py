@@ -227,7 +227,7 @@ def missing_inputs(scenario: Scenario, knowledge: Knowledge | None = None) -> tu
         missing.append("speed of a server without CUDA graphs")
     kinds = [replace(scenario, gpu=gpu, cards=()) for gpu in scenario.cards] or [scenario]
     if knowledge and any(rate_of(one, speeds_of(knowledge)) is None for one in kinds):
-        missing.append(f"calibration of {scenario.framework.name} on {scenario.backend}")
+        missing.append(f"how fast {scenario.framework.name} computes on {scenario.backend}")
     return tuple(missing)
 
 

@@ -87,9 +87,20 @@ def _outlook(scenario: Scenario, knowledge: Knowledge) -> Outlook:
     facts["option.context"] = float(scenario.context_tokens)
     if trained := scenario.model.trained_context_tokens:
         facts["option.trained_length"] = scenario.context_tokens >= trained
+    facts["option.unserved_context"] = unserved_context(scenario)
     _put_memory(facts, scenario, memory, knowledge.policy["system_ram_bytes"])
     _put_speed(facts, speed)
     return Outlook(memory, speed, fits, margin, quality_loss(scenario), facts)
+
+
+def unserved_context(scenario: Scenario) -> bool:
+    """Whether memory is set aside for more than the trained length, past which nothing is served.
+
+    llama-server caps each slot there, and Ollama what it passes on.
+    """
+    trained = scenario.model.trained_context_tokens
+    beyond = trained is not None and scenario.context_tokens > trained
+    return beyond and scenario.framework.places_layers and not support.stretches(scenario)
 
 
 def put(facts: dict[str, FactValue], name: str, value: float | None) -> None:

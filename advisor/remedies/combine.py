@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.knowledge.types import Format, KvType
-from advisor.remedies.assessment import outlook_of
+from advisor.remedies.assessment import outlook_of, unserved_context
 from advisor.remedies.cards import LARGER, MORE, RENTED
 from advisor.remedies.formats import (
     smaller_formats,
@@ -133,7 +133,7 @@ def acceptable(base: Base, option: Option, limits: Bounds) -> bool:
     after, before = option.scenario, base.scenario
     if not option.fits or option.effort in {"rebuild", "purchase"}:
         return False
-    if limits.roomy and option.margin == "thin":
+    if (limits.roomy and option.margin == "thin") or unserved_context(after):
         return False
     if after.model.name != before.model.name:
         return False
@@ -202,8 +202,15 @@ def _proved(search: _Search, steps: int) -> Iterator[Option]:
 
 
 def _starts(base: Base) -> Iterator[Plan]:
-    """The request as it stands and, where that framework places no layers, in one that does."""
-    yield Plan(base.scenario)
+    """The request as it stands and, where that framework places no layers, in one that does.
+
+    No more of its context than is served.
+    """
+    own, trained = Plan(base.scenario), base.scenario.model.trained_context_tokens or 0
+    if trained > base.scenario.depth_tokens and unserved_context(base.scenario):
+        served = replace(base.scenario, context_tokens=trained)
+        own = own.then(served, {CONTEXT.key: trained}, "setting")
+    yield own
     if base.scenario.framework.places_layers:
         return
     if moved := in_placing(base):

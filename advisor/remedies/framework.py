@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from msgspec.structs import replace
@@ -18,6 +18,8 @@ from advisor.runtimes.commands import can_tell
 from advisor.scenario import Scenario, claimed_share, is_usual_split, offloads
 from advisor.scenario.figures import margin_of
 from advisor.scenario.resolve import backends_of
+
+_ALONE: Final = {"framework"}
 
 
 def _others(base: Base, *_: object) -> Iterator[Option]:
@@ -34,6 +36,15 @@ def _others(base: Base, *_: object) -> Iterator[Option]:
             if other.gpus != scenario.gpus:
                 change["gpus"] = other.gpus
             yield make_option(base, FRAMEWORK, change, other)
+
+
+def timed_elsewhere(base: Base, options: Iterable[Option]) -> Option | None:
+    """A move that keeps all else to where a speed is known, where none of the request is."""
+    if base.speed or not base.fits:
+        return None
+    serves = base.scenario.framework.serves_batches
+    moves = [o for o in options if set(o.change) == _ALONE and o.speed]
+    return min(moves, key=lambda o: o.scenario.framework.serves_batches is not serves, default=None)
 
 
 def _flash_attention(base: Base, *_: object) -> Iterator[Option]:

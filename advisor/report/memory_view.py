@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from math import floor
 from typing import TYPE_CHECKING
@@ -240,6 +241,17 @@ def _is_smallest_card(doc: Advice) -> bool:
     return smallest is not None and size is not None and smallest >= size
 
 
+def _keeps_less(doc: Advice) -> bool:
+    """Whether smaller or fewer cards that would hold it have less in all than is needed on these.
+
+    What a server keeps for computing goes by its cards.
+    """
+    gpu, cards = doc.scenario.gpu, doc.scenario.gpus
+    smaller = (doc.break_even.smallest_capacity_bytes or math.inf) * cards
+    fewer = (doc.break_even.fewest_gpus or cards) * ((gpu and gpu.vram_bytes) or math.inf)
+    return min(smaller, fewer) < doc.memory.required_bytes
+
+
 def split_of(doc: Advice) -> str:
     """Say in a clause how the request itself divides the model, empty where it does not."""
     asked = doc.scenario
@@ -308,6 +320,7 @@ WRITERS: Mapping[str, Writer] = {
     "break_even.format_asked": lambda d: flag(d.break_even.largest_format == d.scenario.precision),
     "break_even.format_full": lambda d: flag((d.break_even.largest_format_bits or 0) >= _FULL_BITS),
     "break_even.gpus": _other_count,
+    "break_even.keeps_less": lambda d: flag(_keeps_less(d)),
     "break_even.card_asked": lambda d: flag(_is_smallest_card(d)),
 }
 """What is no plain figure of memory and its limits -> its text, from the document."""

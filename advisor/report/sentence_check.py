@@ -35,7 +35,7 @@ _NEGATED_FIT = re.compile(
 _SAID_FIT = re.compile(
     r"\bfits\b(?! in| all)|to spare|stays free|nothing has to change", re.IGNORECASE
 )
-_SPEED_KEYS = ("estimate", "low", "high", "modelled")
+_SPEED_KEYS = ("estimate", "low", "high", "modelled", "options.timed_speed")
 
 
 def contradictions(doc: Advice) -> list[str]:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 from advisor.knowledge.vocabulary import OPTION, FactType, Vocabulary, load_vocabulary
 from advisor.report import figures as f
 from advisor.report.figures import say, speaking, words
-from advisor.units import plain
+from advisor.units import plain, rate
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -55,6 +55,7 @@ _PRINTERS: Mapping[str, Callable[[Any], str]] = {
     "some": lambda number: f.count(number or None),
     "digits": lambda number: f"{number:.1f}" if number else "",
     "speed": f.speed_range,
+    "pace": lambda number: f.say("speed.point", speed=rate(number)),
     "evidence": f.evidence,
     "flag": f.flag,
     "words": lambda text: str(text or "").replace("_", " "),

@@ -155,17 +155,14 @@ class Runtime:
     page_tokens: ClassVar[int] = 1  # the cache of a sequence grows by so many at once
     windowed: ClassVar[bool] = False  # sliding layers keep their window alone
     reads_window: ClassVar[bool] = False  # sliding layers read theirs alone, whatever is kept
-    cache_checked: ClassVar[bool] = False
-    """Its cache was compared with the program's own, not only read in its source."""
+    cache_checked: ClassVar[bool] = False  # against the program's own, not only its source
     claims_memory: ClassVar[bool] = False  # all that is left becomes cache when it starts
-    shares_what_is_free: ClassVar[bool] = False
-    """``memory_fraction`` is of what is free beside the weights, not of the card."""
+    shares_what_is_free: ClassVar[bool] = False  # beside the weights, not a part of the card
     by_layer: ClassVar[bool] = True
     """Cards take whole layers where the framework states no way to share a model."""
     micro_batches: ClassVar[bool] = False  # cards read different parts of a prompt at once
     gguf_alone: ClassVar[bool] = False  # every format is a GGUF file
-    one_engine: ClassVar[bool] = False
-    """Frameworks of this memory model are one program in different hands."""
+    one_engine: ClassVar[bool] = False  # its frameworks are one program in different hands
     sizes_layers_in_ram: ClassVar[bool] = False  # in system RAM, each by itself
     overheads: ClassVar[tuple[str, ...]] = ("torch_overhead",)
     """What it holds beside the driver: names in policy.yaml, each a range."""
@@ -173,8 +170,7 @@ class Runtime:
     """It captures CUDA graphs before it sizes its cache; an eager start does without."""
     context_outside_share: ClassVar[bool] = False
     """The share it claims counts from when the driver's context is there already."""
-    reads_speculators: ClassVar[bool] = False
-    """It loads trained draft heads in the layout of vLLM's speculators library."""
+    reads_speculators: ClassVar[bool] = False  # draft heads as vLLM's speculators library has them
     chunk_tokens: ClassVar[int | None] = 2048
     """Tokens of a prompt computed at once; None: all of it."""
     sees_card: ClassVar[bool] = False
@@ -189,6 +185,10 @@ class Runtime:
     def uses_window(self, _shape: Shape) -> bool:
         """Whether sliding layers of this architecture keep their window alone."""
         return self.windowed
+
+    def told_windows(self, _scenario: Scenario) -> str:
+        """Write the windows that it must be told to keep them alone, as its setting takes them."""
+        return ""
 
     def cached_heads(self, shape: Shape, layer: int) -> int:
         """Count the key/value heads that one layer keeps."""

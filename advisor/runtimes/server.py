@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from advisor.knowledge.types import Gpu, KvType
-    from advisor.models.shape import Mla
+    from advisor.models.shape import Mla, Shape
     from advisor.scenario import Scenario
 
 _PERCENT = 100
@@ -68,6 +68,28 @@ class TensorRt(Server):
     memory_model = "tensorrt-llm"
     shares_what_is_free = True
     chunk_tokens = 8192
+
+    def uses_window(self, shape: Shape) -> bool:
+        """Whether it keeps the window alone untold: of Gemma 4, whose layers differ in width.
+
+        Source: ``_create_kv_cache_manager`` of its ``_torch/pyexecutor/_util.py``; for others
+        ``resource_manager.py`` keeps the longest sequence in every layer.
+        """
+        return shape.model_type.startswith("gemma4")
+
+    def told_windows(self, scenario: Scenario) -> str:
+        """Write one period of ``max_attention_window``, which it repeats over the layers."""
+        shape, whole = scenario.model.shape, scenario.context_tokens
+        window = shape.window or whole
+        if set(shape.layer_kinds) != set("FS") or window >= whole or self.uses_window(shape):
+            return ""
+        kinds = shape.layer_kinds
+        period = next(n for n in range(2, len(kinds) + 1) if _repeats(kinds, n))
+        return str([window if kind == "S" else whole for kind in kinds[:period]])
+
+
+def _repeats(kinds: str, period: int) -> bool:
+    return kinds[period:] == kinds[:-period]
 
 
 class Tgi(Server):

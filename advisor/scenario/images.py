@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from advisor.scenario import Scenario
     from advisor.scenario.settings import Stated
 
+_COUNT: Final = re.compile(r"\b(\d{2,6})\b")
+_MOST_TOKENS: Final = 100_000
 _USUAL_SIDE: Final = 1024
 """Pixels of an image whose size is not stated, where its tokens follow from it: a policy."""
 _MOST_SIDE: Final = 65_536
@@ -191,3 +193,9 @@ def _patches(model: Model, tower: Tower, size: ImageSize) -> int:
     return (
         max(-(-tokens // int(tile[1]) if tile else -(-tokens // tower.patches)), 1) * tower.patches
     )
+
+
+def most_image_tokens(model: Model) -> int | None:
+    """The largest token count that the image-token note of a vision model names."""
+    found = map(int, _COUNT.findall(model.image_tokens or ""))
+    return max((n for n in found if n < _MOST_TOKENS), default=None)

@@ -185,7 +185,7 @@ def test_models_without_text_output_have_no_speed(modality: str) -> None:
 def test_an_engine_without_calibration_gives_no_figure_and_is_named() -> None:
     what = scenario(framework=framework("TensorRT-LLM"))
     assert estimate_speed(what, memory(), KNOWLEDGE) is None
-    assert missing_inputs(what, KNOWLEDGE) == ("calibration of TensorRT-LLM on CUDA",)
+    assert missing_inputs(what, KNOWLEDGE) == ("how fast TensorRT-LLM computes on CUDA",)
 
 
 def test_a_knowledge_base_without_calibration_gives_no_figure() -> None:

@@ -266,3 +266,14 @@ def test_a_card_that_would_hold_no_layer_is_no_remedy() -> None:
     )  # fmt: skip
     assert said.recommendations
     assert all(one.option.scenario.gpu_layers != 0 for one in said.recommendations)
+
+
+def test_no_option_sets_memory_aside_for_what_is_never_served() -> None:
+    """llama-server ends each request at the 16,384 tokens that phi-4 was trained for."""
+    asked = {"gpu": "RTX 2080 Ti", "model": "phi-4", "context": 32768}
+    advice = advised(**asked)
+    own = [one.option for one in advice.recommendations if "model" not in one.option.change]
+    assert own
+    assert own[0].effort != "purchase"
+    for option in own:
+        assert option.effort == "purchase" or option.scenario.context_tokens <= 16384

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from functools import lru_cache
 
 import pytest
@@ -50,6 +51,19 @@ CASES = {
             "As asked it needs 3 of these cards, or cards of 27 GiB each."
         ),
     ),
+    "a reserve that goes by the card": (
+        Request(
+            gpu="4x RTX 4060 Ti 16GB",
+            model="qwen3.6-27b",
+            precision="INT4",
+            context=32768,
+            framework="SGLang",
+        ),
+        (
+            "Cards of 11 GiB each would still hold it, or 2 of these, keeping less for prompts; "
+            "there is room for 10 full-length requests at once."
+        ),
+    ),
     "nothing larger": (
         Request(gpu="RTX 4090", model="qwen3-32b", precision="Q5_K_M"),
         (
@@ -76,6 +90,16 @@ def test_every_kind_of_report_has_the_row(case: str) -> None:
     assert said in " ".join(render_text(doc(case)).split())
     assert said in render_markdown(doc(case), length="full")
     assert said in html.unescape(render_html(doc(case)))
+
+
+def test_what_sglang_keeps_for_prompts_is_said_of_what_it_needs() -> None:
+    kept = doc("a reserve that goes by the card")
+    text = " ".join(render_text(kept).split())
+    free = f"{kept.memory.compute_buffer_bytes / 2**30:.1f} GiB"
+    assert re.search(rf"Needs \d\S+ GiB \(.* GiB\), {free} of it for prompts", text)
+    assert "room for prompts and overhead" in text
+    assert "work buffers and overhead" not in text
+    assert "of it for prompts" not in render_text(doc("fits"))
 
 
 def test_a_short_report_has_no_such_row() -> None:

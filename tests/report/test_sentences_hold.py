@@ -269,7 +269,7 @@ def test_a_smaller_format_is_praised_where_there_is_one_and_weights_decide(
     assert any(words in happens for words in SMALLER) is said
 
 
-@pytest.mark.parametrize("context", [1024, 2048, 4096, 8192])
+@pytest.mark.parametrize("context", [1024, 2048, 4096])
 def test_a_download_does_not_come_first_for_its_effort_before_a_setting(context: int) -> None:
     doc = made(gpu="RTX 4090", model="phi-3-medium", precision="FP16", context=context)
     first, *others = [item.tradeoff.effort for item in doc.recommendations]

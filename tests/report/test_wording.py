@@ -116,7 +116,8 @@ def test_a_draft_is_summed_up_by_its_range() -> None:
 def test_the_remarks_that_matter_stand_in_a_standard_report() -> None:
     _, small = made(gpu="RTX 4090", model="phi-3-small", precision="INT8")
     assert "peculative decoding" in str(small.watch)
-    assert "450 W" in str(small.watch)
+    _, hot = made(gpu="RTX 4090", model="llama-3-8b", precision="FP8", framework="vLLM")
+    assert "450 W" in str(hot.watch)
     for gpu in ("RTX 4090", "RTX 4000 Ada"):
         _, vision = made(gpu=gpu, model="llava-1.6-13b", precision="FP16")
         assert "1,176 to 2,928 tokens" in str(vision.watch)
