@@ -10,7 +10,7 @@ from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.types import Framework, Gpu
 from advisor.knowledge.vocabulary import ACTION_FACT, FactValue
 from advisor.models.stored_tensors import Model
-from advisor.remedies import combine, formats, owned_speed, served_fits, speculative
+from advisor.remedies import combine, formats, owned_speed, speculative
 from advisor.remedies.assessment import exam_loss, put, quality_loss, weights_loss
 from advisor.remedies.framework import timed_elsewhere
 from advisor.remedies.machines import proof_of
@@ -287,7 +287,6 @@ def _options_summary(options: Sequence[Option], tried: Sequence[OptionFacts]) ->
     yield "options.single_step_fits", any(o.effort != "purchase" and o.steps == 1 for o in fitting)
     combined = [o for o in fitting if o.action == combine.REMEDY.action]
     yield "options.combination_fits", any(o.effort != "purchase" for o in combined)
-    yield "options.served_fits", served_fits(fitting)
     yield "options.draft_exists", any(o.action == speculative.DRAFT.action for o in options)
     yield "options.tried", len(options)
     yield "options.fitting", len(fitting)

@@ -105,12 +105,6 @@ def rule_vocabulary(folder: Stack = None) -> Vocabulary:
     return Vocabulary(facts, " ".join([vocabulary.sha256, *more]), vocabulary.texts)
 
 
-def served_fits(fitting: Sequence[Option]) -> bool:
-    """Whether one with the same model and machine sets no memory aside that is never served."""
-    own = (o for o in fitting if o.effort in {"setting", "download"} and "model" not in o.change)
-    return any(o.alone["option.unserved_context"] is False for o in own)
-
-
 def owned_speed(base: Base, options: Sequence[Option]) -> float:
     """The fastest that the model itself gets without a purchase and without losing much."""
     most = base.knowledge.policy["gentle_up_to_percent"]

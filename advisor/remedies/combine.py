@@ -202,19 +202,21 @@ def _proved(search: _Search, steps: int) -> Iterator[Option]:
 
 
 def _starts(base: Base) -> Iterator[Plan]:
-    """The request as it stands and, where that framework places no layers, in one that does.
-
-    No more of its context than is served.
-    """
-    own, trained = Plan(base.scenario), base.scenario.model.trained_context_tokens or 0
-    if trained > base.scenario.depth_tokens and unserved_context(base.scenario):
-        served = replace(base.scenario, context_tokens=trained)
-        own = own.then(served, {CONTEXT.key: trained}, "setting")
-    yield own
+    """The request as it stands and, where that framework places no layers, in one that does."""
+    yield _served(Plan(base.scenario))
     if base.scenario.framework.places_layers:
         return
     if moved := in_placing(base):
-        yield Plan(moved, {_FRAMEWORK: moved.framework.name}, 1, "rebuild")
+        yield _served(Plan(moved, {_FRAMEWORK: moved.framework.name}, 1, "rebuild"))
+
+
+def _served(plan: Plan) -> Plan:
+    """With no more of the context than is served."""
+    scenario, trained = plan.scenario, plan.scenario.model.trained_context_tokens or 0
+    if trained <= scenario.depth_tokens or not unserved_context(scenario):
+        return plan
+    served = replace(scenario, context_tokens=trained)
+    return plan.then(served, {CONTEXT.key: trained}, "setting")
 
 
 def _search(base: Base, start: Plan, limits: Bounds) -> _Search:

@@ -109,7 +109,12 @@ def test_cards_find_their_architecture(gpu: Gpu, expected: str | None) -> None:
         ("", ("multi_gpu", "layer_split_factor"), {"two": 1}, r"must be a mapping of counts"),
         ("", ("ranges", "near"), [1.2, 1.5], r"'ranges\.near' must be a range around 1"),
         ("fitted", ("prefill", "units"), 3, r"-fitted\.yaml: 'prefill\.units' must be a mapping"),
-        ("", ("engines", "SGLang"), {"like": "vLLM"}, r"'engines\.SGLang\.like' must be 'llama\.cpp'"),
+        (
+            "",
+            ("engines", "SGLang"),
+            {"like": "vLLM"},
+            r"'engines\.SGLang\.like' must be 'llama\.cpp'",
+        ),
         ("fitted", ("decode", "cards"), "many", r"'decode\.cards' must be a list"),
         ("fitted", ("decode", "cards"), [{"gpu": 7}], r"'decode\.cards\[0\]\.gpu' must be a text"),
     ],
