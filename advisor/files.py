@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Literal, TextIO, TypeVar
+from typing import BinaryIO, Literal, TextIO, TypeVar
 
 from msgspec import json
 
@@ -151,7 +151,8 @@ def compiled(
 
 def _packaged(what: str) -> bytes | None:
     try:
-        return unsealed((_PACKAGED / f"{what}.json").read_bytes(), what)
+        with (_PACKAGED / f"{what}.json").open("rb") as file:
+            return _unsealed(file, what)
     except OSError:
         return None
 
@@ -198,10 +199,10 @@ def seal(what: str, parts: Iterable[bytes]) -> bytes:
     return total.digest()
 
 
-def unsealed(content: bytes, what: str) -> bytes | None:
+def _unsealed(file: BinaryIO, what: str) -> bytes | None:
     """Give what was sealed; None where a byte of it changed, or where it is something else."""
-    body = content[_SEAL:]
-    return body if seal(what, [body]) == content[:_SEAL] else None
+    sealed, body = file.read(_SEAL), file.read()
+    return body if seal(what, [body]) == sealed else None
 
 
 def read_kept(path: Path, what: str) -> bytes | None:
@@ -226,7 +227,7 @@ def read_kept(path: Path, what: str) -> bytes | None:
         refuse_shared(path, state)
         refuse_shared(path.parent)
         with suppress(OSError):
-            return unsealed(file.read(), what)
+            return _unsealed(file, what)
     return None
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from msgspec import to_builtins
+from msgspec import Raw, json
 from msgspec.structs import replace
 
 from advisor.errors import RequestError, SourceFileError, UserError
@@ -14,25 +14,12 @@ from advisor.files import compiled
 from advisor.knowledge.reach import check_path
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.memo import by_identity
-from advisor.models.shape import (
-    Blocks,
-    Counts,
-    Mla,
-    Moe,
-    Recurrent,
-    Shape,
-    kept_in_full,
-    mean_bits,
-    packs_head,
-)
+from advisor.models.shape import Counts, Shape, kept_in_full, mean_bits, packs_head
 from advisor.models.stored_tensors import PACKED, Model
 from advisor.units import format_quantity
 
 if TYPE_CHECKING:
     from advisor.models.stored_tensors import StoredModel
-
-_PARTS = {"mla": Mla, "moe": Moe, "recurrent": Recurrent, "blocks": Blocks}
-_by_knowledge: dict[int, tuple[Knowledge, Mapping[str, object]]] = {}
 
 
 def known_shape(record: ModelRecord, knowledge: Knowledge) -> Shape:
@@ -42,30 +29,27 @@ def known_shape(record: ModelRecord, knowledge: Knowledge) -> Shape:
         SourceFileError: The architecture cannot be sized; the message says why.
     """
     stored = stored_shapes(knowledge).get(record.name)
-    if stored is None:
+    found = read_record(record) if stored is None else json.decode(stored, type=Shape | str)
+    if isinstance(found, str):
+        raise SourceFileError(found)
+    return found
+
+
+@by_identity
+def stored_shapes(knowledge: Knowledge) -> Mapping[str, Raw]:
+    """Give every shape as JSON, or the message why it cannot be sized; one start needs a few."""
+    return compiled("shapes", knowledge.sha256, lambda: _all(knowledge), dict[str, Raw])
+
+
+def _all(knowledge: Knowledge) -> dict[str, Raw]:
+    return {name: Raw(json.encode(_shape_or_why(one))) for name, one in knowledge.models.items()}
+
+
+def _shape_or_why(record: ModelRecord) -> Shape | str:
+    try:
         return read_record(record)
-    if isinstance(stored, str):
-        raise SourceFileError(stored)
-    return restored(cast("Mapping[str, object]", stored))
-
-
-def stored_shapes(knowledge: Knowledge) -> Mapping[str, object]:
-    """Give every shape as plain data, or the message why it cannot be sized."""
-    found = _by_knowledge.get(id(knowledge))
-    if found is None or found[0] is not knowledge:
-        data = compiled("shapes", knowledge.sha256, lambda: _all(knowledge), dict[str, object])
-        found = _by_knowledge[id(knowledge)] = (knowledge, data)
-    return found[1]
-
-
-def _all(knowledge: Knowledge) -> dict[str, object]:
-    shapes: dict[str, object] = {}
-    for record in knowledge.models.values():
-        try:
-            shapes[record.name] = to_builtins(read_record(record))
-        except UserError as error:
-            shapes[record.name] = str(error)
-    return shapes
+    except UserError as error:
+        return str(error)
 
 
 def read_record(record: ModelRecord) -> Shape:
@@ -73,28 +57,6 @@ def read_record(record: ModelRecord) -> Shape:
     from advisor.models.config import read_config  # noqa: PLC0415  a warm start does without
 
     return read_config(record.config, f"knowledge: {record.name}", whole=False)
-
-
-def restored(stored: Mapping[str, object]) -> Shape:
-    """Build a shape from its plain data."""
-    fields = dict(stored)
-    for name, kind in _PARTS.items():
-        if fields.get(name) is not None:
-            fields[name] = kind(**cast("dict[str, int]", fields[name]))
-    if fields.get("kv_heads_by_layer") is not None:
-        fields["kv_heads_by_layer"] = tuple(cast("list[int]", fields["kv_heads_by_layer"]))
-    if fields.get("cells") is not None:
-        fields["cells"] = tuple(map(tuple, cast("list[list[int]]", fields["cells"])))
-    if fields.get("counts") is not None:
-        fields["counts"] = _counts(cast("dict[str, object]", fields["counts"]))
-    return Shape(**fields)  # type: ignore[arg-type]  # written by to_builtins(Shape) above
-
-
-def _counts(stored: Mapping[str, object]) -> Counts:
-    fields = dict(stored)
-    for name in ("layers", "experts"):
-        fields[name] = tuple(cast("list[int]", fields[name]))
-    return Counts(**fields)  # type: ignore[arg-type]  # written by to_builtins(Counts)
 
 
 _MOST_FILES = 512

@@ -8,15 +8,15 @@ whether that was right: within 1 % it counts as the model, else as an approximat
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, json
 from msgspec.structs import replace
 
 from advisor.errors import UserError
 from advisor.knowledge.index import index_of, model_key
 from advisor.knowledge.types import Knowledge, ModelRecord
-from advisor.memo import Kept
+from advisor.memo import Kept, by_identity
 from advisor.models import known_shape, model_from_record, stored_shapes
 from advisor.models.any_config import read_any
 from advisor.models.architectures import FAMILIES, family_of, is_known, keeps_nothing
@@ -69,6 +69,25 @@ _MOST_KEPT: Final = 512
 _LEAST_OF_NAMED: Final = 0.5
 
 
+class _Total(Struct, frozen=True):
+    """What a known model counts."""
+
+    total: int
+    vision: int
+
+
+class _Widths(Struct, frozen=True):
+    """What a repository is compared by with a known model: a part of its shape."""
+
+    model_type: str
+    layers: int
+    hidden: int
+    vocab: int
+    outer_type: str = ""
+    mla: Mapping[str, object] | None = None
+    counts: _Total | None = None
+
+
 class _Known(Struct, frozen=True):
     """A known model of the same architecture."""
 
@@ -100,7 +119,7 @@ def model_of(public: PublicModel, knowledge: Knowledge) -> Model:
 
 def _sized(public: PublicModel, knowledge: Knowledge) -> Model:
     record = index_of(knowledge)["models"]["hf"].get(public.hf_id.casefold())
-    if record is not None and isinstance(stored_shapes(knowledge)[record], Mapping):
+    if record is not None and record in _widths(knowledge):
         return model_from_record(knowledge.models[record], knowledge)
     alike = _alike(public, knowledge)
     if not public.num_hidden_layers or not public.hidden_size:
@@ -120,47 +139,49 @@ def _sized(public: PublicModel, knowledge: Knowledge) -> Model:
 def _alike(public: PublicModel, knowledge: Knowledge) -> Sequence[_Known]:
     """Give the known models of its architecture, those of the nearest widths first."""
     wanted = {public.architecture, family_of(public.architecture)}
-    shapes = (
-        (name, cast("Mapping[str, Any]", stored))
-        for name, stored in stored_shapes(knowledge).items()
-        if isinstance(stored, Mapping)
-    )
     found = [
         _Known(
             _distance(public, shape),
             name,
             _total(shape, knowledge.models[name]),
-            shape.get("mla") is not None,
+            shape.mla is not None,
         )
-        for name, shape in shapes
-        if wanted & {shape["model_type"], shape.get("outer_type")} or _has_widths(public, shape)
+        for name, shape in _widths(knowledge).items()
+        if wanted & {shape.model_type, shape.outer_type} or _has_widths(public, shape)
     ]
     return sorted(
         found, key=lambda one: (one.distance, -_shared(one.name, public.name), len(one.name))
     )
 
 
-def _has_widths(public: PublicModel, shape: Mapping[str, Any]) -> bool:
+@by_identity
+def _widths(knowledge: Knowledge) -> Mapping[str, _Widths]:
+    """Give the widths of every known model that can be sized."""
+    decoder = json.Decoder(_Widths | str)
+    stored = ((name, decoder.decode(one)) for name, one in stored_shapes(knowledge).items())
+    return {name: shape for name, shape in stored if isinstance(shape, _Widths)}
+
+
+def _has_widths(public: PublicModel, shape: _Widths) -> bool:
     """Whether a repository whose architecture nobody states has all widths of a known model."""
     stated = (public.num_hidden_layers, public.hidden_size, public.vocab_size)
-    same = stated == (shape["layers"], shape["hidden"], shape["vocab"])
+    same = stated == (shape.layers, shape.hidden, shape.vocab)
     return same and public.architecture == UNKNOWN
 
 
-def _total(shape: Mapping[str, Any], record: ModelRecord) -> int:
+def _total(shape: _Widths, record: ModelRecord) -> int:
     """Count it, with towers that its entry states in figures alone; 0 where no formula does."""
-    counts = shape.get("counts")
+    counts = shape.counts
     if not counts:
         return 0
-    return cast("int", counts["total"]) + (0 if counts["vision"] else record.vision_parameters or 0)
+    return counts.total + (0 if counts.vision else record.vision_parameters or 0)
 
 
-def _distance(public: PublicModel, shape: Mapping[str, Any]) -> int:
-    layers, hidden, vocab = shape["layers"], shape["hidden"], shape["vocab"]
+def _distance(public: PublicModel, shape: _Widths) -> int:
     return int(
-        100 * abs(layers - (public.num_hidden_layers or layers))
-        + abs(hidden - (public.hidden_size or hidden))
-        + (vocab != public.vocab_size)
+        100 * abs(shape.layers - (public.num_hidden_layers or shape.layers))
+        + abs(shape.hidden - (public.hidden_size or shape.hidden))
+        + (shape.vocab != public.vocab_size)
     )
 
 
