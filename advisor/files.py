@@ -18,8 +18,9 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO, Literal, TextIO, TypeVar
+from typing import Literal, TextIO, TypeVar
 
 from msgspec import json
 
@@ -49,15 +50,23 @@ def packaged(name: str, checkout: str) -> Path:
     return found if found.is_dir() else _PACKAGE.parent / checkout
 
 
-def read_tree(folder: Path, suffixes: Collection[str]) -> Mapping[str, bytes]:
+def read_tree(
+    folder: Path, suffixes: Collection[str], but: tuple[str, ...] = ()
+) -> Mapping[str, bytes]:
     """Read every file below ``folder`` with one of the suffixes, by sorted relative POSIX path.
 
     What is hidden, such as ``.git``, is nobody's rule or template. A file is a folder of itself.
+
+    Args:
+        folder: Where to look.
+        suffixes: Endings of the names.
+        but: How paths begin that are left out.
     """
     paths, top = ([folder], folder.parent) if folder.is_file() else (folder.rglob("*"), folder)
     found = [p for p in paths if p.suffix in suffixes and p.is_file()]
     named = sorted((p.relative_to(top).as_posix(), p) for p in found)
-    return {name: read_whole(p) for name, p in named if "/." not in f"/{name}"}
+    wanted = (one for one in named if "/." not in f"/{one[0]}" and not one[0].startswith(but))
+    return {name: read_whole(p) for name, p in wanted}
 
 
 def read_whole(path: Path) -> bytes:
@@ -151,7 +160,7 @@ def compiled(
 
 def _packaged(what: str) -> bytes | None:
     try:
-        with (_PACKAGED / f"{what}.json").open("rb") as file:
+        with (_PACKAGED / f"{what}.json").open("rb", buffering=0) as file:
             return _unsealed(file, what)
     except OSError:
         return None
@@ -199,7 +208,7 @@ def seal(what: str, parts: Iterable[bytes]) -> bytes:
     return total.digest()
 
 
-def _unsealed(file: BinaryIO, what: str) -> bytes | None:
+def _unsealed(file: FileIO, what: str) -> bytes | None:
     """Give what was sealed; None where a byte of it changed, or where it is something else."""
     sealed, body = file.read(_SEAL), file.read()
     return body if seal(what, [body]) == sealed else None
@@ -223,7 +232,7 @@ def read_kept(path: Path, what: str) -> bytes | None:
     if not stat.S_ISREG((state := os.fstat(held)).st_mode):
         os.close(held)
         return None
-    with os.fdopen(held, "rb") as file:
+    with os.fdopen(held, "rb", buffering=0) as file:  # a buffer would hold all of it twice
         refuse_shared(path, state)
         refuse_shared(path.parent)
         with suppress(OSError):

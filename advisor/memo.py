@@ -12,9 +12,12 @@ from types import FunctionType
 from typing import Any, Generic, TypeVar, TypeVarTuple
 from weakref import WeakSet
 
+from msgspec import Raw, json
+
 _In = TypeVarTuple("_In")
 _Out = TypeVar("_Out")
 _Key = TypeVar("_Key", bound=Hashable)
+_Kind = TypeVar("_Kind")
 
 _MOST_ENTRIES = 2_048
 _tables: list[dict[Any, Any]] = []
@@ -117,3 +120,9 @@ class Kept(Generic[_Key, _Out]):
         if len(self._new) >= self._most:
             self._old, self._new = self._new, {}
         self._new[key] = result
+
+
+@by_identity
+def decoded(stored: Raw | None, kind: type[_Kind]) -> _Kind | None:
+    """Read what is kept as JSON when it is first asked for; None where there is none."""
+    return None if stored is None else json.decode(stored, type=kind)

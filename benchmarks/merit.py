@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from advisor.errors import UserError
 from advisor.files import data_dir
 from advisor.knowledge import load_knowledge
-from advisor.knowledge.index import index_of, model_key
+from advisor.knowledge.index import model_key, models_called, models_published
 from advisor.knowledge.types import Knowledge
 from advisor.reading.public_list import exact, find_public
 
@@ -200,9 +200,9 @@ def model_called(figure: Figure, knowledge: Knowledge, said: Mapping[str, str]) 
     bare = _MODE.sub("", name)
     of_name = (name, bare, f"{bare}-instruct")
     repository, tail = figure.repository, figure.repository.rpartition("/")[2]
-    index = index_of(knowledge)["models"]
+    published, called = models_published(knowledge), models_called(knowledge)
     for text in (repository, tail) if repository else of_name:
-        known = index["hf"].get(text.casefold()) or _only(index["exact"].get(model_key(text), ()))
+        known = published.get(text.casefold()) or _only(called.get(model_key(text), ()))
         if known:
             return known
     return next(filter(None, map(_listed, (repository,) if repository else of_name)), None)

@@ -79,13 +79,11 @@ class Stored(Struct, frozen=True):
     policy: dict[str, float]
     second_cards: tuple[str, ...]
     calibration: dict[str, object]
-    index: dict[str, object]
+    index: dict[str, Raw]
     user_entries: dict[str, object]
     switched_off: dict[str, object]
     unusual: tuple[str, ...] = ()
     """What is told of figures that are unlike all others."""
-    merit: Raw = Raw(b"{}")
-    """What leaderboards say, read when it is first asked for (``advisor.knowledge.merit``)."""
 
 
 def build(
@@ -106,8 +104,6 @@ def build(
     found = _parsed(files, problems)
     places = places_of(files)
     raise_at([p for p in problems if p.lint not in WARNINGS], shown, user, places)
-    index = dict(found.index)
-    merit = cast("str", index.pop("merit", "")) or "{}"
     return Stored(
         _raw(found.gpus),
         _raw(found.models),
@@ -118,11 +114,10 @@ def build(
         dict(found.policy),
         found.second_cards,
         dict(found.calibration),
-        index,
+        dict(found.index),
         dict(found.user_entries),
         dict(found.switched_off),
         tuple(str(moved_to(p, shown, user, places)) for p in problems if p.lint == UNUSUAL),
-        Raw(merit.encode()),
     )
 
 
@@ -174,7 +169,7 @@ def _knowledge(data: Stored, sha256: str) -> Knowledge:
         policy=data.policy,
         calibration=data.calibration,
         sha256=sha256,
-        index={**data.index, "merit": data.merit},
+        index=data.index,
         user_entries=data.user_entries,
         switched_off=data.switched_off,
         unusual=data.unusual,

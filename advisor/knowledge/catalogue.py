@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import NamedTuple, TypeVar, cast
+from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.errors import RequestError
 from advisor.knowledge.types import Gpu, Knowledge, ModelRecord, Vendor
+from advisor.memo import decoded
 from advisor.units import GIB
+
+Groups = dict[str, list[str]]
+"""Key -> names."""
 
 
 class CardRow(NamedTuple):
@@ -36,6 +40,10 @@ class ModelRow(NamedTuple):
     family: str
     modality: str
     released: str
+
+
+_CARDS = list[CardRow]
+_MODELS = list[ModelRow]
 
 
 def model_row(model: ModelRecord) -> ModelRow | None:
@@ -86,39 +94,39 @@ def kin(knowledge: Knowledge, name: str, hf_id: str | None, vocab: int) -> Seque
     publisher = (hf_id or "").partition("/")[0]
     known = knowledge.models.get(name)
     key = kin_key(known) if known else f"{publisher}|{vocab}" if publisher else ""
-    stored = knowledge.index.get("kin")
+    stored = decoded(knowledge.index.get("kin"), Groups)
     if not key:
         return ()
     if stored is None:
         return [m.name for m in knowledge.models.values() if kin_key(m) == key]
-    return cast("Mapping[str, Sequence[str]]", stored).get(key, ())
+    return stored.get(key, ())
 
 
 def cards(knowledge: Knowledge) -> Sequence[CardRow]:
     """List the cards with known memory and release, in file order."""
-    stored = knowledge.index.get("cards")
+    stored = decoded(knowledge.index.get("cards"), _CARDS)
     if stored is None:
         rows = (card_row(card) for card in knowledge.gpus.values())
         return [row for row in rows if row is not None]
-    return [CardRow(*row) for row in cast("Sequence[Sequence[object]]", stored)]  # type: ignore[arg-type]  # written by card_row
+    return stored
 
 
 def sized(knowledge: Knowledge) -> Sequence[ModelRow]:
     """List the models of known size and release, in file order."""
-    stored = knowledge.index.get("sized")
+    stored = decoded(knowledge.index.get("sized"), _MODELS)
     if stored is None:
         rows = (model_row(model) for model in knowledge.models.values())
         return [row for row in rows if row is not None]
-    return [ModelRow(*row) for row in cast("Sequence[Sequence[object]]", stored)]  # type: ignore[arg-type]  # written by model_row
+    return stored
 
 
 def siblings(knowledge: Knowledge, family: str, modality: str) -> Sequence[str]:
     """List the models of a family and kind, in file order."""
     key = f"{family}|{modality}"
-    stored = knowledge.index.get("families")
+    stored = decoded(knowledge.index.get("families"), Groups)
     if stored is None:
         return [m.name for m in knowledge.models.values() if family_key(m) == key]
-    return cast("Mapping[str, Sequence[str]]", stored).get(key, ())
+    return stored.get(key, ())
 
 
 def can_have(knowledge: Knowledge, gpu: Gpu, size: int) -> bool:

@@ -1,7 +1,6 @@
 """The precomputed lookup of names: built once with the knowledge, stored beside it as JSON.
 
-``gpus``: ``[name, words, core]`` per spelling; ``models``: ``exact`` (key -> names), ``hf``
-(Hugging Face id -> name) and ``cores`` (``[name, core words]``).
+Each part is read when it is first asked for.
 """
 
 from __future__ import annotations
@@ -10,14 +9,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import wraps
-from typing import TypedDict, TypeVar, cast
+from typing import TypedDict, TypeVar
 
 from msgspec import Struct
 
 from advisor.errors import RequestError, UserError
 from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.types import Gpu, Knowledge, ModelRecord
-from advisor.memo import table
+from advisor.memo import decoded, table
 
 _BRANDS = {name: maker.words for name, maker in MAKERS.items()}
 _FILLER = frozenset({"gpu", "graphics", "generation", "card", "r", "tm"})
@@ -167,22 +166,53 @@ _MOST_ENTRIES = 8192
 _LONGEST_TEXT = 200
 _LONGEST_NAME = 4_000
 """A request may name 64 cards one by one; patterns of names are not made for more."""
-Spelling = Sequence[str]
+
+Spellings = list[tuple[str, str, str]]
+Cores = list[tuple[str, str]]
+_Called = dict[str, list[str]]
+_Published = dict[str, str]
 
 
-class ModelIndex(TypedDict):
-    """How models are found."""
-
-    exact: Mapping[str, Sequence[str]]
-    hf: Mapping[str, str]
-    cores: Sequence[Spelling]
-
-
-class Index(TypedDict):
+class Index(Struct, frozen=True):
     """How cards and models are found."""
 
-    gpus: Sequence[Spelling]
-    models: ModelIndex
+    spellings: Spellings
+    """Card, words and core of each spelling."""
+    exact: _Called
+    """Key -> models."""
+    hf: _Published
+    """Hugging Face id -> model."""
+    cores: Cores
+    """Model and the words of its core."""
+
+
+def spellings_of(knowledge: Knowledge) -> Spellings:
+    """Give every spelling of a card: its name, all words, those of the core."""
+    found = decoded(knowledge.index.get("spellings"), Spellings)
+    return _index(knowledge).spellings if found is None else found
+
+
+def models_called(knowledge: Knowledge) -> Mapping[str, Sequence[str]]:
+    """Give the models by the keys of their names."""
+    found = decoded(knowledge.index.get("exact"), _Called)
+    return _index(knowledge).exact if found is None else found
+
+
+def models_published(knowledge: Knowledge) -> Mapping[str, str]:
+    """Give the models by their repositories, in lower case."""
+    found = decoded(knowledge.index.get("hf"), _Published)
+    return _index(knowledge).hf if found is None else found
+
+
+def model_cores(knowledge: Knowledge) -> Cores:
+    """Give the models with the words of their names that name no tuning."""
+    found = decoded(knowledge.index.get("cores"), Cores)
+    return _index(knowledge).cores if found is None else found
+
+
+def _index(knowledge: Knowledge) -> Index:
+    """Build it for knowledge that was made by hand."""
+    return build_index(map(named, knowledge.gpus.values()), map(named, knowledge.models.values()))
 
 
 class Named(TypedDict):
@@ -194,24 +224,15 @@ class Named(TypedDict):
     aliases: Sequence[str]
 
 
-def index_of(knowledge: Knowledge) -> Index:
-    """Give the stored index, or build one for knowledge that was made by hand."""
-    if not knowledge.index:
-        return build_index(
-            map(named, knowledge.gpus.values()), map(named, knowledge.models.values())
-        )
-    return cast("Index", knowledge.index)
-
-
 def build_index(cards: Iterable[Named], models: Iterable[Named]) -> Index:
     """Index all names and aliases."""
-    spellings: list[list[str]] = []
+    spellings: Spellings = []
     for card in cards:
         forms = {form.key: form for form in _forms(card)}
         spellings += [
-            [card["name"], " ".join(sorted(form.words)), key] for key, form in forms.items()
+            (card["name"], " ".join(sorted(form.words)), key) for key, form in forms.items()
         ]
-    return {"gpus": spellings, "models": _model_index(list(models))}
+    return _with_models(spellings, list(models))
 
 
 def named(record: Gpu | ModelRecord) -> Named:
@@ -241,18 +262,18 @@ def model_keys(model: Named) -> dict[str, str]:
     return {model_key(text): text for text in (model["name"], *model["aliases"])}
 
 
-def _model_index(models: Sequence[Named]) -> ModelIndex:
+def _with_models(spellings: Spellings, models: Sequence[Named]) -> Index:
     exact: dict[str, list[str]] = {}
-    cores: list[list[str]] = []
+    cores: Cores = []
     for model in models:
         keys = model_keys(model)
         short = model["hf_id"].rpartition("/")[2]
         for key in dict.fromkeys([*keys, *([model_key(short)] if short else [])]):
             exact.setdefault(key, []).append(model["name"])
         texts = dict.fromkeys(" ".join(model_core(text)) for text in keys.values())
-        cores += [[model["name"], core] for core in texts if core]
+        cores += [(model["name"], core) for core in texts if core]
     hf = {model["hf_id"].casefold(): model["name"] for model in models if model["hf_id"]}
-    return {"exact": exact, "hf": hf, "cores": cores}
+    return Index(spellings, exact, hf, cores)
 
 
 # ---- look-ups, remembered: a bulk run asks for the same few names many thousand times

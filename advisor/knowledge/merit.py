@@ -7,13 +7,13 @@ scale while the knowledge is compiled (``merit_scale``) and read when a model is
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Final, Literal, cast
+from typing import Annotated, Final, Literal
 
 from msgspec import Raw, Struct, field, json
 
 from advisor.knowledge.field_kinds import Flag, Kind, Number, Text, choices
 from advisor.knowledge.types import Knowledge
-from advisor.memo import by_identity
+from advisor.memo import by_identity, decoded
 
 Use = Literal["chat", "code", "reasoning", "vision", "agents", "embedding", "long-context"]
 USES: Final[Sequence[Use]] = (
@@ -96,19 +96,13 @@ class _Stored(Struct, frozen=True):
     as_of: str = ""
 
 
-def _text(knowledge: Knowledge) -> Raw | str:
-    """Give what is stored, as JSON; nothing for knowledge that was made by hand."""
-    return cast("Raw | str | None", knowledge.index.get("merit")) or "{}"
-
-
 def merits(knowledge: Knowledge) -> Merits:
     """Give everything that boards say."""
-    return json.decode(_text(knowledge), type=Merits)
+    return decoded(knowledge.index.get("merit"), Merits) or Merits()
 
 
-@by_identity
 def _stored(knowledge: Knowledge) -> _Stored:
-    return json.decode(_text(knowledge), type=_Stored)
+    return decoded(knowledge.index.get("merit"), _Stored) or _Stored()
 
 
 @by_identity

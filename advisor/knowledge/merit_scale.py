@@ -10,14 +10,14 @@ from math import log2, sqrt
 from statistics import median
 from typing import Annotated, Final, NamedTuple
 
-from msgspec import Struct, convert, field, json
+from msgspec import Struct, field
 
 from advisor.errors import KnowledgeError, Source, UserError, did_you_mean
 from advisor.knowledge.catalogue import family_key, kin_key
 from advisor.knowledge.field_kinds import Count, Kind, Text, Texts, is_date, sizes
 from advisor.knowledge.merit import USES, Board, Figure, Merit, Merits, purposes
 from advisor.knowledge.types import Knowledge, ModelRecord
-from advisor.memo import by_identity
+from advisor.memo import by_identity, decoded
 
 FILE: Final = "merit.csv"
 _NEEDED: Final = ("model", "board", "value", "low", "high", "thinks", "seen")
@@ -35,7 +35,7 @@ def stored_merits(
     models: Mapping[str, ModelRecord],
     policy: Mapping[str, float],
     problems: list[UserError],
-) -> str:
+) -> Merits:
     """Compile the table of figures; gives ``Merits`` as JSON, for the index of the knowledge.
 
     Args:
@@ -46,7 +46,7 @@ def stored_merits(
         problems: Collects what is wrong.
     """
     if content is None:
-        return ""
+        return Merits()
     figures = _read(content, boards, problems)
     uses: dict[str, dict[str, Merit]] = {
         use: _for_use(use, figures, boards, models, policy) for use in USES
@@ -55,7 +55,7 @@ def stored_merits(
         use: one.name for use in USES for one in boards.values() if _sets(one, use)
     }
     seen = (one.seen for many in figures.values() for one in many)
-    return json.encode(Merits(uses, figures, boards, scales, max(seen, default=""))).decode()
+    return Merits(uses, figures, boards, scales, max(seen, default=""))
 
 
 def _read(content: bytes, boards: Mapping[str, Board], problems: list[UserError]) -> Figures:
@@ -281,4 +281,4 @@ class CardNames(Struct, frozen=True):
 @by_identity
 def card_names(knowledge: Knowledge) -> CardNames:
     """Give them; nothing for knowledge that was made by hand."""
-    return convert(knowledge.index.get("card_names", {}), CardNames)
+    return decoded(knowledge.index.get("card_names"), CardNames) or CardNames()

@@ -12,11 +12,12 @@ from typing import Protocol, TypeVar
 from advisor.errors import RequestError, by_letters, most_alike, nearest
 from advisor.knowledge.catalogue import BACKEND_OF_WORD
 from advisor.knowledge.index import (
-    Spelling,
     by_text,
-    index_of,
     model_core,
+    model_cores,
     model_key,
+    models_called,
+    models_published,
     of_one_family,
     plain_key,
 )
@@ -45,9 +46,8 @@ def find_model(knowledge: Knowledge, text: str) -> ModelRecord:
     Raises:
         RequestError: Unknown (nearest names) or ambiguous (candidates).
     """
-    index = index_of(knowledge)["models"]
-    if text.casefold() in index["hf"]:
-        return knowledge.models[index["hf"][text.casefold()]]
+    if name := models_published(knowledge).get(text.casefold()):
+        return knowledge.models[name]
     if "/" in text:
         return _same_publisher(knowledge, text)
     names = _models_called(knowledge, text)
@@ -62,8 +62,8 @@ def find_model(knowledge: Knowledge, text: str) -> ModelRecord:
 
 def _models_called(knowledge: Knowledge, text: str) -> Sequence[str]:
     """Name the models of just this name, or else those that have all of its words."""
-    index = index_of(knowledge)["models"]
-    return index["exact"].get(model_key(text)) or _models_with(index["cores"], model_core(text))
+    exact = models_called(knowledge).get(model_key(text))
+    return exact or _models_with(model_cores(knowledge), model_core(text))
 
 
 def family_called(knowledge: Knowledge, text: str) -> str | None:
@@ -176,7 +176,7 @@ def _kv_types_called(knowledge: Knowledge, text: str) -> tuple[KvType, ...]:
     raise _unknown("KV-cache type", text, knowledge.kv_types, ", ".join(knowledge.kv_types))
 
 
-def _models_with(cores: Sequence[Spelling], wanted: Sequence[str]) -> list[str]:
+def _models_with(cores: Sequence[tuple[str, str]], wanted: Sequence[str]) -> list[str]:
     """List the models with exactly these words, or else with all of them."""
     if not wanted:
         return []

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any, TypeVar
 
-from msgspec import Struct, to_builtins
-from msgspec.structs import replace
+from msgspec import Raw, Struct, json
+from msgspec.structs import asdict, replace
 
 from advisor.errors import KnowledgeError, Source, UserError, did_you_mean
 from advisor.knowledge import catalogue, overlay
@@ -27,7 +27,7 @@ from advisor.knowledge.file_records import (
     finished_model,
 )
 from advisor.knowledge.index import build_index, named
-from advisor.knowledge.merit import Board
+from advisor.knowledge.merit import Board, Merits
 from advisor.knowledge.merit_scale import FILE, NUMBERS, CardNames, Machine, stored_merits
 from advisor.knowledge.plausibility import check_cards, check_models, check_stored
 from advisor.knowledge.programs import Capability
@@ -84,6 +84,12 @@ def parse(files: Mapping[str, bytes], problems: list[UserError]) -> Knowledge:
         reading.machines(gpus),
     )
     policy = reading.policy()
+    parts = {
+        **asdict(names),
+        **catalogue.groups(gpus.values(), known.values()),
+        "card_names": said,
+        "merit": reading.merit(known, policy),
+    }
     return Knowledge(
         gpus,
         known,
@@ -94,12 +100,7 @@ def parse(files: Mapping[str, bytes], problems: list[UserError]) -> Knowledge:
         policy,
         calibration_in(files, problems),
         "",
-        {
-            **names,
-            **catalogue.groups(gpus.values(), known.values()),
-            "card_names": to_builtins(said),
-            "merit": reading.merit(known, policy),
-        },
+        {name: Raw(json.encode(part)) for name, part in parts.items()},
         files.replaced if isinstance(files, Files) else {},
         files.off if isinstance(files, Files) else {},
         tuple(
@@ -175,12 +176,12 @@ class _Reading(Struct):
         self._report_duplicates(found)
         return link_policies(found, files_of_user(self.files))
 
-    def merit(self, models: Mapping[str, ModelRecord], policy: Mapping[str, float]) -> str:
+    def merit(self, models: Mapping[str, ModelRecord], policy: Mapping[str, float]) -> Merits:
         """Read the boards and their figures, put on one scale for each use."""
         before = len(self.problems)
         boards = _table(_unique(self.read("boards", Board)))
         if len(self.problems) > before or not policy.keys() >= NUMBERS:
-            return ""  # told already, and no scale without them
+            return Merits()  # told already, and no scale without them
         return stored_merits(self.files.get(FILE), boards, models, policy, self.problems)
 
     def listed_cards(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, get_args
 
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field
 
 from advisor.knowledge.field_kinds import (
     Bits,
@@ -69,7 +69,7 @@ _UNSIZED = Kind(mapping(written, (*SPLITS, *get_args(Vendor), "gguf"), "split, m
 _VENDOR, _VENDORS = Kind(choice(get_args(Vendor))), Kind(choices(get_args(Vendor)))
 
 
-class Gpu(Struct, frozen=True):
+class Gpu(Struct, frozen=True, omit_defaults=True):
     """A graphics card, accelerator or system-on-chip."""
 
     name: Text = field(name="gpu")
@@ -128,7 +128,7 @@ class Gpu(Struct, frozen=True):
         return shares or self.segment == "mobile" or self.slice_of is not None
 
 
-class ModelRecord(Struct, frozen=True):
+class ModelRecord(Struct, frozen=True, omit_defaults=True):
     """A language model as the knowledge base knows it."""
 
     name: Text = field(name="model")
@@ -174,7 +174,7 @@ class GgmlType(Struct, frozen=True):
         return 8 * self.block_bytes / self.block_elements
 
 
-class Format(Struct, frozen=True):
+class Format(Struct, frozen=True, omit_defaults=True):
     """A weight format a user can ask for (a GGUF file type, FP8, AWQ, NF4, MLX 4-bit ...)."""
 
     name: Text = field(name="format")
@@ -233,7 +233,7 @@ class FormatLimit(Struct, frozen=True):
     """Feed-forward parts that cards share in whole blocks alone."""
 
 
-class Framework(Struct, frozen=True):
+class Framework(Struct, frozen=True, omit_defaults=True):
     """An inference runtime."""
 
     name: Text = field(name="framework")
@@ -320,8 +320,8 @@ class Knowledge(Struct, frozen=True):
     calibration: Mapping[str, object]
     """Speed parameters: knowledge/calibration.yaml as plain data."""
     sha256: str
-    index: Mapping[str, object] = field(default_factory=dict)
-    """Precomputed lookup of names (``advisor.knowledge.index``)."""
+    index: Mapping[str, Raw] = field(default_factory=dict)
+    """What is worked out of the records beforehand, as JSON; nothing where made by hand."""
     user_entries: Mapping[str, object] = field(default_factory=dict)
     """Kind -> name -> where the user's entry stands, what it replaces, where that stands."""
     switched_off: Mapping[str, object] = field(default_factory=dict)

@@ -125,7 +125,7 @@ class Blocks(Struct, frozen=True, omit_defaults=True):
 LLAMA_BLOCKS = Blocks("llama", exact=True)
 
 
-class Shape(Struct, frozen=True):
+class Shape(Struct, frozen=True, omit_defaults=True):
     """What the estimator needs to know of an architecture."""
 
     model_type: str

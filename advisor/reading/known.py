@@ -20,11 +20,13 @@ from advisor.knowledge.index import (
     gpu_core,
     gpu_form,
     gpu_words,
-    index_of,
     is_board_word,
     is_size_word,
     model_key,
     model_words,
+    models_called,
+    models_published,
+    spellings_of,
 )
 from advisor.knowledge.names import find_format_candidates
 from advisor.knowledge.types import Format, Gpu, Knowledge, ModelRecord
@@ -165,7 +167,7 @@ def matches_of(knowledge: Knowledge, words: Collection[str]) -> list[Match]:
     probe = max(words, key=lambda word: (not word.isalpha(), len(word)))
     best: dict[str, Match] = {}
     needed = frozenset(words)
-    for name, spelled, core in index_of(knowledge)["gpus"]:
+    for name, spelled, core in spellings_of(knowledge):
         if probe in spelled and needed.issubset(spelled.split()):
             match = Match(name, frozenset(core.split()).difference(words))
             if name not in best or len(match.surplus) < len(best[name].surplus):
@@ -250,10 +252,9 @@ class ModelRead(Struct, frozen=True):
 
 def known_model(knowledge: Knowledge, text: str) -> Model | None:
     """Give a known model under its own name, alias or repository; the tuning asked for counts."""
-    index = index_of(knowledge)["models"]
-    name = index["hf"].get(text.casefold())
+    name = models_published(knowledge).get(text.casefold())
     if name is None and "/" not in text:
-        exact = index["exact"].get(model_key(text), ())
+        exact = models_called(knowledge).get(model_key(text), ())
         name = exact[0] if len(exact) == 1 else None
     if name is None:
         return None

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 from advisor.errors import RequestError, nearest
 from advisor.knowledge.catalogue import MAKERS, sizes_of
-from advisor.knowledge.index import gpu_core, gpu_words, index_of, is_size_word, makers_named
+from advisor.knowledge.index import gpu_core, gpu_words, is_size_word, makers_named, spellings_of
 from advisor.knowledge.merit_scale import card_names
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import by_identity
@@ -97,7 +97,7 @@ def _cores(knowledge: Knowledge) -> Mapping[str, str]:
 
 def _by_words(knowledge: Knowledge, asked: Sequence[str], cards: frozenset[str]) -> list[str]:
     """Name those that share words, or nearly, with the text; the fewest words beside them first."""
-    spelled = [one for one in index_of(knowledge)["gpus"] if one[0] in cards]
+    spelled = [one for one in spellings_of(knowledge) if one[0] in cards]
     known = sorted({word for one in spelled for word in one[2].split()})
     like = {near for word in asked for near in get_close_matches(word, known, 2, _LIKE)}
     scored: dict[str, tuple[int, int]] = {}
@@ -215,7 +215,7 @@ def otherwise_spelled(knowledge: Knowledge, text: str) -> Iterator[tuple[str, st
 @by_identity
 def _words_of_makers(knowledge: Knowledge) -> Mapping[str, frozenset[str]]:
     """Give every word of a card's name, and those that name makers, brands and machines."""
-    said, spelled = card_names(knowledge), index_of(knowledge)["gpus"]
+    said, spelled = card_names(knowledge), spellings_of(knowledge)
     cards = {word for _, words, _ in spelled for word in words.split()}
     noise = {word for phrase in said.words for word in gpu_words(phrase)}
     products = {w for m in said.machines for name in (m.name, *m.aliases) for w in gpu_words(name)}

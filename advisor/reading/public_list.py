@@ -8,12 +8,14 @@ Source, licence and date stand in its first line; docs/public-list.md says how i
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from functools import cache
-from mmap import ACCESS_READ, mmap
 from pathlib import Path
+from threading import Lock
 from typing import Final
 
 from msgspec import Struct, convert
@@ -231,16 +233,11 @@ def _from(
         yours = path != _built_in()
         if yours:
             refuse_shared(path)
-        with _mapped(path) if yours else nullcontext(_own_mapped()) as data:
-            columns, low = _header(data, path)
-            at = _first(data, low, key)
-            while at < len(data):
-                if cell and (at := data.rfind(b"\n", 0, max(data.find(cell, at), 0)) + 1) == 0:
-                    break
-                end = _end(data, at)
-                if not part or part in bare_key(data[at : data.find(b"\t", at)].decode("ascii")):
-                    yield _model(data[at:end], columns, yours=yours)
-                at = end
+        with closing(_Lines(path)) if yours else nullcontext(_own_lines()) as lines:
+            columns, low = _header(lines, path)
+            for line in lines.holding(cell, _first(lines, low, key)):
+                if not part or part in bare_key(line.partition(b"\t")[0].decode("ascii")):
+                    yield _model(line, columns, yours=yours)
     except (FileNotFoundError, NotADirectoryError):
         return
     except (OSError, ValueError) as bad:
@@ -249,53 +246,87 @@ def _from(
         ) from None
 
 
-def _mapped(path: Path) -> mmap:
-    with path.open("rb") as file:
-        return mmap(file.fileno(), 0, access=ACCESS_READ)
+_LEAST_READ: Final = 1 << 10
+_MOST_READ: Final = 1 << 16
+
+
+class _Lines:
+    """A file of which a look-up holds the lines that it reads; threads and forks may share it."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb", buffering=0)
+        self._alone = Lock()
+        self.size = os.fstat(self._file.fileno()).st_size
+        self.close = self._file.close
+
+    def read(self, at: int, size: int) -> bytes:
+        """Read bytes from a place on."""
+        if sys.platform != "win32":
+            return os.pread(self._file.fileno(), size, at)
+        with self._alone:
+            self._file.seek(at)
+            return self._file.read(size)
+
+    def around(self, low: int, at: int) -> tuple[int, bytes]:
+        """Give the line over a place, no more of it than from ``low`` on, and where it begins."""
+        reach = _LEAST_READ
+        while True:
+            begin, end = max(at - reach, low), min(at + reach, self.size)
+            data = self.read(begin, end - begin)
+            first, last = data.rfind(b"\n", 0, at - begin) + 1, data.find(b"\n", at - begin) + 1
+            if (first or begin == low) and (last or end == self.size):
+                return begin + first, data[first : last or len(data)]
+            reach *= 2
+
+    def holding(self, cell: bytes, at: int) -> Iterator[bytes]:
+        """Give the lines from a place on that hold some bytes, without their ends."""
+        size = _LEAST_READ
+        while at < self.size:
+            data = self.read(at, size)
+            whole = data.rfind(b"\n") + 1 if at + len(data) < self.size else len(data)
+            if cell in data:
+                yield from (line for line in data[:whole].split(b"\n") if line and cell in line)
+            at += whole
+            size = size * 2 if not whole else min(2 * size, _MOST_READ)
 
 
 @cache
-def _own_mapped() -> mmap:
-    """Keep the built-in list mapped: to open it takes a fifth of what a name takes to be read."""
-    return _mapped(_built_in())
+def _own_lines() -> _Lines:
+    """Keep the built-in list open: to open it takes a fifth of what a name takes to be read."""
+    return _Lines(_built_in())
 
 
 _MEND: Final = "Delete it, and give 'advisor knowledge update' the list again."
 
 
-def _header(data: mmap, path: Path) -> tuple[Sequence[str], int]:
+def _header(lines: _Lines, path: Path) -> tuple[Sequence[str], int]:
     """Give the columns, which stand in the second line, and where the models begin."""
-    start = _end(data, 0)
-    end = _end(data, start)
-    columns = data[start:end].decode("ascii").rstrip("\n").split("\t")
+    start, about = lines.around(0, 0)
+    start, line = lines.around(start + len(about), start + len(about))
+    columns = line.decode("ascii").rstrip("\n").split("\t")
     if sorted(columns) != sorted(COLUMNS):
         raise KnowledgeError(
             "the public list has other columns than this version reads",
             source=Source(str(path), 2),
             hint=_MEND,
         )
-    return columns, end
+    return columns, start + len(line)
 
 
-def _end(data: mmap, at: int) -> int:
-    return data.find(b"\n", at) + 1 or len(data)
-
-
-def _first(data: mmap, low: int, key: tuple[str, str]) -> int:
+def _first(lines: _Lines, low: int, key: tuple[str, str]) -> int:
     """Find where the first line begins whose key is not below this one."""
-    high = len(data)
+    high = lines.size
     while low < high:
-        line = max(data.rfind(b"\n", low, (low + high) // 2) + 1, low)
-        end = _end(data, line)
-        if sort_key(data[line:end].partition(b"\t")[0].decode("ascii")) < key:
-            low = end
+        at, line = lines.around(low, (low + high) // 2)
+        if sort_key(line.partition(b"\t")[0].decode("ascii")) < key:
+            low = at + len(line)
         else:
-            high = line
+            high = at
     return low
 
 
 def _model(line: bytes, columns: Sequence[str], *, yours: bool) -> PublicModel:
-    cells = dict(zip(columns, line.decode("ascii").rstrip("\n").split("\t"), strict=True))
+    cells = dict(zip(columns, line.decode("ascii").split("\t"), strict=True))
     fields: dict[str, object] = {name: cells[name] for name in ("hf_id", *TEXTS)}
     fields |= {name: int(cells[name]) if cells[name] else None for name in NUMBERS}
     fields["gguf_repos"] = tuple(filter(None, cells["gguf_repos"].split(";")))

@@ -14,7 +14,7 @@ from msgspec import Struct, json
 from msgspec.structs import replace
 
 from advisor.errors import UserError
-from advisor.knowledge.index import index_of, model_key
+from advisor.knowledge.index import model_key, models_called, models_published
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.memo import Kept, by_identity
 from advisor.models import known_shape, model_from_record, stored_shapes
@@ -118,7 +118,7 @@ def model_of(public: PublicModel, knowledge: Knowledge) -> Model:
 
 
 def _sized(public: PublicModel, knowledge: Knowledge) -> Model:
-    record = index_of(knowledge)["models"]["hf"].get(public.hf_id.casefold())
+    record = models_published(knowledge).get(public.hf_id.casefold())
     if record is not None and record in _widths(knowledge):
         return model_from_record(knowledge.models[record], knowledge)
     alike = _alike(public, knowledge)
@@ -372,7 +372,7 @@ def _may_be(public: PublicModel, other: PublicModel) -> bool:
 
 
 def _record_named(public: PublicModel, knowledge: Knowledge) -> str | None:
-    names = index_of(knowledge)["models"]["exact"].get(model_key(unpacked_name(public.name)), ())
+    names = models_called(knowledge).get(model_key(unpacked_name(public.name)), ())
     return names[0] if len(names) == 1 else None
 
 

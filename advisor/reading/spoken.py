@@ -20,10 +20,10 @@ from advisor.knowledge.catalogue import MAKERS, can_have, sizes_of
 from advisor.knowledge.index import (
     gpu_form,
     gpu_words,
-    index_of,
     is_board_word,
     is_size_word,
     nothing_but_brands,
+    spellings_of,
 )
 from advisor.knowledge.merit_scale import Machine, card_names
 from advisor.knowledge.types import Gpu, Knowledge
@@ -193,7 +193,7 @@ class _Asked(Struct, frozen=True):
         probes = [w for w in telling if not w.isdigit()] if self.machine is None else []
         probes = [w for w in probes if not (_MEMORY.match(w) or w in _PORTABLE)]
         of_machine = frozenset(self.machine.cards) if self.machine else None
-        for one in index_of(self.knowledge)["gpus"]:
+        for one in spellings_of(self.knowledge):
             if of_machine is not None:
                 if one[0] in of_machine:
                     yield one

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, wraps
 from pathlib import Path
 from typing import Concatenate, Literal, ParamSpec, TypeVar
+from zlib import compress, decompress
 
-from msgspec import Raw, Struct, field, json
+from msgspec import Struct, field, json
 from msgspec.structs import force_setattr
 
 from advisor.errors import Problems, Source, UserError
@@ -104,8 +105,8 @@ class Rule(Struct, frozen=True, omit_defaults=True, dict=True):
     veto: str | None = None
     note: str | None = None
     """For a note: its text when it has no template of its own."""
-    stored_cases: Raw = Raw(b"[]")
-    """Its cases as JSON; half of all that a start would read."""
+    stored_cases: bytes = b""
+    """Its cases as packed JSON; half of all that a start would hold."""
     status: Literal["experimental", "stable", "deprecated"] = "stable"
     since: str | None = None
     replaced_by: str | None = None
@@ -120,7 +121,8 @@ class Rule(Struct, frozen=True, omit_defaults=True, dict=True):
     @cached_property
     def cases(self) -> tuple[Case, ...]:
         """Examples beside the rule, read when they are first asked for."""
-        return json.decode(self.stored_cases, type=tuple[Case, ...])
+        stored = decompress(self.stored_cases) if self.stored_cases else b"[]"
+        return json.decode(stored, type=tuple[Case, ...])
 
     @property
     def kind(self) -> Literal["conclude", "recommend", "veto", "note"]:
@@ -147,9 +149,9 @@ class Rule(Struct, frozen=True, omit_defaults=True, dict=True):
         return any(name is not None and of_option(name) for name in names)
 
 
-def as_stored(cases: Sequence[Case]) -> Raw:
+def as_stored(cases: Sequence[Case]) -> bytes:
     """Give cases as a rule holds them."""
-    return Raw(json.encode(cases))
+    return compress(json.encode(cases)) if cases else b""
 
 
 class Disabled(Struct, frozen=True, omit_defaults=True):
