@@ -50,17 +50,10 @@ def packaged(name: str, checkout: str) -> Path:
     return found if found.is_dir() else _PACKAGE.parent / checkout
 
 
-def read_tree(
-    folder: Path, suffixes: Collection[str], but: tuple[str, ...] = ()
-) -> Mapping[str, bytes]:
+def read_tree(folder: Path, suffixes: Collection[str], *but: str) -> Mapping[str, bytes]:
     """Read every file below ``folder`` with one of the suffixes, by sorted relative POSIX path.
 
-    What is hidden, such as ``.git``, is nobody's rule or template. A file is a folder of itself.
-
-    Args:
-        folder: Where to look.
-        suffixes: Endings of the names.
-        but: How paths begin that are left out.
+    What is hidden is nobody's rule or template, nor what begins with ``but``; a file is its folder.
     """
     paths, top = ([folder], folder.parent) if folder.is_file() else (folder.rglob("*"), folder)
     found = [p for p in paths if p.suffix in suffixes and p.is_file()]
@@ -77,8 +70,9 @@ def read_whole(path: Path) -> bytes:
         OSError: It cannot be read.
     """
     with path.open("rb") as file:
-        if os.fstat(file.fileno()).st_size <= _MOST_BYTES:
-            return file.read(_MOST_BYTES)
+        size = os.fstat(file.fileno()).st_size
+        if size <= _MOST_BYTES:
+            return file.read(size or _MOST_BYTES)  # a pipe has no size
     raise UserError(
         f"'{path}' is larger than {_MOST_BYTES // 10**6} MB.",
         hint="Name another file, or split it.",
@@ -146,12 +140,10 @@ def compiled(
         What JSON makes of it, the same on the first call as on later ones.
     """
     decoder, what = json.Decoder(form), f"{kind}-{sha256[:32]}"
-    found = _decoded(_packaged(what), decoder)
-    if found is not None:
+    if (found := _decoded(_packaged(what), decoder)) is not None:
         return found
     kept = user_cache_dir() / f"{what}-{_code()}.json"
-    found = _decoded(read_kept(kept, what), decoder)
-    if found is not None:
+    if (found := _decoded(read_kept(kept, what), decoder)) is not None:
         return found
     made = json.encode(build())
     write_kept(kept, what, [made], f"{kind}-*.json", most)
@@ -159,11 +151,9 @@ def compiled(
 
 
 def _packaged(what: str) -> bytes | None:
-    try:
-        with (_PACKAGED / f"{what}.json").open("rb", buffering=0) as file:
-            return _unsealed(file, what)
-    except OSError:
-        return None
+    with suppress(OSError), (_PACKAGED / f"{what}.json").open("rb", buffering=0) as file:
+        return _unsealed(file, what)
+    return None
 
 
 def _decoded(content: bytes | None, decoder: json.Decoder[_Form]) -> _Form | None:
@@ -210,7 +200,7 @@ def seal(what: str, parts: Iterable[bytes]) -> bytes:
 
 def _unsealed(file: FileIO, what: str) -> bytes | None:
     """Give what was sealed; None where a byte of it changed, or where it is something else."""
-    sealed, body = file.read(_SEAL), file.read()
+    sealed, body = file.read(_SEAL), file.read()  # a buffer would hold all of it twice
     return body if seal(what, [body]) == sealed else None
 
 
@@ -232,7 +222,7 @@ def read_kept(path: Path, what: str) -> bytes | None:
     if not stat.S_ISREG((state := os.fstat(held)).st_mode):
         os.close(held)
         return None
-    with os.fdopen(held, "rb", buffering=0) as file:  # a buffer would hold all of it twice
+    with os.fdopen(held, "rb", buffering=0) as file:
         refuse_shared(path, state)
         refuse_shared(path.parent)
         with suppress(OSError):

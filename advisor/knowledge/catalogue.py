@@ -94,18 +94,16 @@ def kin(knowledge: Knowledge, name: str, hf_id: str | None, vocab: int) -> Seque
     publisher = (hf_id or "").partition("/")[0]
     known = knowledge.models.get(name)
     key = kin_key(known) if known else f"{publisher}|{vocab}" if publisher else ""
-    stored = decoded(knowledge.index.get("kin"), Groups)
     if not key:
         return ()
-    if stored is None:
+    if (stored := decoded(knowledge.index.get("kin"), Groups)) is None:
         return [m.name for m in knowledge.models.values() if kin_key(m) == key]
     return stored.get(key, ())
 
 
 def cards(knowledge: Knowledge) -> Sequence[CardRow]:
     """List the cards with known memory and release, in file order."""
-    stored = decoded(knowledge.index.get("cards"), _CARDS)
-    if stored is None:
+    if (stored := decoded(knowledge.index.get("cards"), _CARDS)) is None:
         rows = (card_row(card) for card in knowledge.gpus.values())
         return [row for row in rows if row is not None]
     return stored
@@ -113,8 +111,7 @@ def cards(knowledge: Knowledge) -> Sequence[CardRow]:
 
 def sized(knowledge: Knowledge) -> Sequence[ModelRow]:
     """List the models of known size and release, in file order."""
-    stored = decoded(knowledge.index.get("sized"), _MODELS)
-    if stored is None:
+    if (stored := decoded(knowledge.index.get("sized"), _MODELS)) is None:
         rows = (model_row(model) for model in knowledge.models.values())
         return [row for row in rows if row is not None]
     return stored
@@ -123,8 +120,7 @@ def sized(knowledge: Knowledge) -> Sequence[ModelRow]:
 def siblings(knowledge: Knowledge, family: str, modality: str) -> Sequence[str]:
     """List the models of a family and kind, in file order."""
     key = f"{family}|{modality}"
-    stored = decoded(knowledge.index.get("families"), Groups)
-    if stored is None:
+    if (stored := decoded(knowledge.index.get("families"), Groups)) is None:
         return [m.name for m in knowledge.models.values() if family_key(m) == key]
     return stored.get(key, ())
 

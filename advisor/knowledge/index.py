@@ -188,26 +188,30 @@ class Index(Struct, frozen=True):
 
 def spellings_of(knowledge: Knowledge) -> Spellings:
     """Give every spelling of a card: its name, all words, those of the core."""
-    found = decoded(knowledge.index.get("spellings"), Spellings)
-    return _index(knowledge).spellings if found is None else found
+    if (found := decoded(knowledge.index.get("spellings"), Spellings)) is None:
+        return _index(knowledge).spellings
+    return found
 
 
 def models_called(knowledge: Knowledge) -> Mapping[str, Sequence[str]]:
     """Give the models by the keys of their names."""
-    found = decoded(knowledge.index.get("exact"), _Called)
-    return _index(knowledge).exact if found is None else found
+    if (found := decoded(knowledge.index.get("exact"), _Called)) is None:
+        return _index(knowledge).exact
+    return found
 
 
 def models_published(knowledge: Knowledge) -> Mapping[str, str]:
     """Give the models by their repositories, in lower case."""
-    found = decoded(knowledge.index.get("hf"), _Published)
-    return _index(knowledge).hf if found is None else found
+    if (found := decoded(knowledge.index.get("hf"), _Published)) is None:
+        return _index(knowledge).hf
+    return found
 
 
 def model_cores(knowledge: Knowledge) -> Cores:
     """Give the models with the words of their names that name no tuning."""
-    found = decoded(knowledge.index.get("cores"), Cores)
-    return _index(knowledge).cores if found is None else found
+    if (found := decoded(knowledge.index.get("cores"), Cores)) is None:
+        return _index(knowledge).cores
+    return found
 
 
 def _index(knowledge: Knowledge) -> Index:

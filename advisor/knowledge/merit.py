@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Final, Literal
 
-from msgspec import Raw, Struct, field, json
+from msgspec import Raw, Struct, field
 
 from advisor.knowledge.field_kinds import Flag, Kind, Number, Text, choices
 from advisor.knowledge.types import Knowledge
-from advisor.memo import by_identity, decoded
+from advisor.memo import decoded
 
 Use = Literal["chat", "code", "reasoning", "vision", "agents", "embedding", "long-context"]
 USES: Final[Sequence[Use]] = (
@@ -89,6 +89,9 @@ class Merits(Struct, frozen=True):
     """The newest day of any figure."""
 
 
+_Merits = dict[str, Merit]
+
+
 class _Stored(Struct, frozen=True):
     """What most questions need of it: the rest is passed over."""
 
@@ -105,10 +108,8 @@ def _stored(knowledge: Knowledge) -> _Stored:
     return decoded(knowledge.index.get("merit"), _Stored) or _Stored()
 
 
-@by_identity
 def _of_use(knowledge: Knowledge, use: str) -> Mapping[str, Merit]:
-    found = _stored(knowledge).uses.get(use)
-    return json.decode(found, type=dict[str, Merit]) if found else {}
+    return decoded(_stored(knowledge).uses.get(use), _Merits) or {}
 
 
 def is_aged(knowledge: Knowledge, released: str | None) -> bool:

@@ -17,7 +17,7 @@ from advisor.knowledge.catalogue import family_key, kin_key
 from advisor.knowledge.field_kinds import Count, Kind, Text, Texts, is_date, sizes
 from advisor.knowledge.merit import USES, Board, Figure, Merit, Merits, purposes
 from advisor.knowledge.types import Knowledge, ModelRecord
-from advisor.memo import by_identity, decoded
+from advisor.memo import decoded
 
 FILE: Final = "merit.csv"
 _NEEDED: Final = ("model", "board", "value", "low", "high", "thinks", "seen")
@@ -278,7 +278,6 @@ class CardNames(Struct, frozen=True):
     """Computers by their product names (computers.yaml)."""
 
 
-@by_identity
 def card_names(knowledge: Knowledge) -> CardNames:
     """Give them; nothing for knowledge that was made by hand."""
     return decoded(knowledge.index.get("card_names"), CardNames) or CardNames()

@@ -75,7 +75,6 @@ def parse(files: Mapping[str, bytes], problems: list[UserError]) -> Knowledge:
     check_cards(cards, user)
     check_models(models, runtime.runners, user)
     gpus, known = _table(cards), _table(models)
-    names = build_index(map(named, gpus.values()), map(named, known.values()))
     usual = reading.listed_cards("usual_cards.yaml", UsualCard, "usual_card", gpus)
     said = CardNames(
         tuple(one.name for one in usual),
@@ -85,7 +84,7 @@ def parse(files: Mapping[str, bytes], problems: list[UserError]) -> Knowledge:
     )
     policy = reading.policy()
     parts = {
-        **asdict(names),
+        **asdict(build_index(map(named, gpus.values()), map(named, known.values()))),
         **catalogue.groups(gpus.values(), known.values()),
         "card_names": said,
         "merit": reading.merit(known, policy),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Annotated, Literal, get_args
@@ -186,6 +185,8 @@ def _flag(row: Mapping[str, str]) -> ProgramFlag:
 
 
 def _rows(name: str) -> Sequence[Mapping[str, str]]:
+    import csv  # noqa: PLC0415 - a start that reads no command does without
+
     path = data_dir("knowledge") / "flags" / name
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))

@@ -268,7 +268,7 @@ def _files_of(folder: Path) -> dict[str, bytes]:
     """Read what knowledge is made of; raw measurements and flags are read where they are asked."""
     if is_price_list(folder):
         return _price_records(folder)
-    return dict(read_tree(folder, _SUFFIXES, _NOT_READ))
+    return dict(read_tree(folder, _SUFFIXES, *_NOT_READ))
 
 
 def unread_problems(files: Mapping[str, bytes]) -> list[UserError]:

@@ -75,12 +75,17 @@ def model_from_record(record: ModelRecord, knowledge: Knowledge) -> Model:
     found = _made.get(id(record))
     if found is not None and found[0] is record:
         return found[1]
-    model = _built(record, known_shape(record, knowledge))
+    model = built(record, known_shape(record, knowledge))
     _made[id(record)] = (record, model)
     return model
 
 
-def _built(record: ModelRecord, shape: Shape) -> Model:
+def built(record: ModelRecord, shape: Shape) -> Model:
+    """Build a model from a record and its shape.
+
+    Raises:
+        RequestError: Its size is not known, or not that of the shape.
+    """
     if said := total_problem(record, shape):
         raise RequestError(f"model '{record.name}': {said}.", hint=ONE_OF_BOTH)
     counts = _with_towers(record, shape)

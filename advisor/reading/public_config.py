@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from msgspec import Raw, Struct, json
 from msgspec.structs import replace
 
+from advisor.knowledge.types import ModelRecord
+from advisor.memo import by_identity
 from advisor.models.architecture import INTERMEDIATE
 from advisor.models.architectures import FAMILIES, class_defaults, family_of, part_defaults
-from advisor.models.shape import Counts, Moe, Shape
+from advisor.models.shape import UNKNOWN, Counts, Moe, Shape
 from advisor.reading.public_list import PublicModel
 from advisor.reading.published import active_said, is_draft
 
@@ -268,3 +271,89 @@ def _hides_experts(public: PublicModel, stated: int) -> bool:
     matrices = 2 * (public.vocab_size or 0) * hidden
     dense = matrices + layers * (_attention(public) + _MATRICES * hidden * width)
     return stated > (_DENSE_WITHIN if named else _NEVER_DENSE) * dense
+
+
+class _Total(Struct, frozen=True):
+    """What a known model counts."""
+
+    total: int
+    vision: int
+
+
+class Widths(Struct, frozen=True):
+    """What a repository is compared by with a known model: a part of its shape."""
+
+    model_type: str
+    layers: int
+    hidden: int
+    vocab: int
+    outer_type: str = ""
+    mla: Mapping[str, object] | None = None
+    counts: _Total | None = None
+
+
+class Known(Struct, frozen=True):
+    """A known model of the same architecture."""
+
+    distance: int
+    """How far its widths are from the ones looked for; 0: the same."""
+    name: str
+    total: int
+    """Its parameters; 0 where they are not known."""
+    latent: bool
+
+
+def alike_known(
+    public: PublicModel, records: Mapping[str, ModelRecord], shapes: Mapping[str, Widths]
+) -> Sequence[Known]:
+    """Give the known models of its architecture, those of the nearest widths first."""
+    wanted = {public.architecture, family_of(public.architecture)}
+    found = [
+        Known(
+            _distance(public, shape),
+            name,
+            _total(shape, records[name]),
+            shape.mla is not None,
+        )
+        for name, shape in shapes.items()
+        if wanted & {shape.model_type, shape.outer_type} or _haswidths_of(public, shape)
+    ]
+    return sorted(
+        found, key=lambda one: (one.distance, -shared_words(one.name, public.name), len(one.name))
+    )
+
+
+@by_identity
+def widths_of(stored: Mapping[str, Raw]) -> Mapping[str, Widths]:
+    """Give the widths of every known model that can be sized, by shapes as they are stored."""
+    decoder = json.Decoder(Widths | str)
+    read = ((name, decoder.decode(one)) for name, one in stored.items())
+    return {name: shape for name, shape in read if isinstance(shape, Widths)}
+
+
+def _haswidths_of(public: PublicModel, shape: Widths) -> bool:
+    """Whether a repository whose architecture nobody states has all widths of a known model."""
+    stated = (public.num_hidden_layers, public.hidden_size, public.vocab_size)
+    same = stated == (shape.layers, shape.hidden, shape.vocab)
+    return same and public.architecture == UNKNOWN
+
+
+def _total(shape: Widths, record: ModelRecord) -> int:
+    """Count it, with towers that its entry states in figures alone; 0 where no formula does."""
+    counts = shape.counts
+    if not counts:
+        return 0
+    return counts.total + (0 if counts.vision else record.vision_parameters or 0)
+
+
+def _distance(public: PublicModel, shape: Widths) -> int:
+    return int(
+        100 * abs(shape.layers - (public.num_hidden_layers or shape.layers))
+        + abs(shape.hidden - (public.hidden_size or shape.hidden))
+        + (shape.vocab != public.vocab_size)
+    )
+
+
+def shared_words(one: str, other: str) -> int:
+    """Count the words that two names share."""
+    return len({*one.lower().split("-")} & {*other.lower().split("-")})

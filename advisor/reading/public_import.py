@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from advisor.errors import RequestError, Source, UserError, raise_problems
 from advisor.files import read_whole, write_whole
+from advisor.knowledge.index import models_published
 from advisor.knowledge.merit import merits
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.reading.public_list import (
@@ -23,7 +24,7 @@ from advisor.reading.public_list import (
     is_repository,
     sort_key,
 )
-from advisor.reading.published import is_packed
+from advisor.reading.published import is_packed, own_record, recorded_as
 
 _PLAIN_FORMATS: Final = frozenset({"gguf", "safetensors"})
 """Words of the column ``format`` that say nothing of how the weights are stored."""
@@ -266,12 +267,17 @@ def _is_wanted(public: PublicModel) -> bool:
 
 
 def without_record(knowledge: Knowledge, most: int) -> Sequence[PublicModel]:
-    """List those of the most downloaded repositories that have no record of their own.
+    """List those of the most downloaded repositories that no record tells of.
 
     Args:
         knowledge: What is known.
         most: How many of the most downloaded are looked at.
     """
-    own = {(record.hf_id or "").casefold() for record in knowledge.models.values()}
     ranked = sorted(every(), key=lambda public: -(public.hf_downloads or 0))[:most]
-    return [public for public in ranked if public.hf_id.casefold() not in own]
+    return [public for public in ranked if not has_record(knowledge, public.hf_id)]
+
+
+def has_record(knowledge: Knowledge, hf_id: str) -> bool:
+    """Whether a repository has a record of its own, or one says that it holds a known model."""
+    own = models_published(knowledge).get(hf_id.casefold())
+    return bool(own or recorded_as(hf_id) or own_record(hf_id))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -9,7 +10,7 @@ from msgspec.structs import replace
 
 from advisor.errors import RequestError, UserError
 from advisor.knowledge.types import Knowledge, ModelRecord
-from advisor.models import model_from_record
+from advisor.models import built, model_from_record, read_record
 from advisor.models.architecture import stated_width
 from advisor.models.architectures import FAMILIES, family_of
 from advisor.models.config import read_config
@@ -19,6 +20,7 @@ from advisor.reading.public_config import is_the_class, plain_config
 from advisor.reading.public_list import PublicModel, bare_key
 from advisor.reading.published import (
     GGUF_DEFAULT,
+    Recorded,
     has_gguf,
     is_draft,
     is_packed,
@@ -44,6 +46,8 @@ class Fit(Struct, frozen=True):
     """A shape that a repository may have."""
 
     shape: Shape
+    config: Mapping[str, object]
+    """What it was read from."""
     record: ModelRecord | None
     """The known model whose figures it has beside its own."""
     same: bool
@@ -65,6 +69,34 @@ def made(public: PublicModel, fit: Fit, knowledge: Knowledge) -> Model:
         return listed(public, _of_release(public, known, record), known.notes, told)
     assert counts
     return listed(public, own(public, fit.shape, record, counts.total, counts.active), ())
+
+
+def of_own_record(public: PublicModel, record: ModelRecord) -> Model:
+    """Make the model of a record that only its own name finds."""
+    model = _by_name(record)
+    notes = (*model.notes, record.notes) if record.notes else model.notes
+    told = f"{public.hf_id} is sized by its own record ({record.verified})."
+    return listed(public, model, notes, told)
+
+
+def _by_name(record: ModelRecord) -> Model:
+    model = built(record, read_record(record))
+    active, counts = record.active_parameters or model.active_parameters, model.shape.counts
+    if counts and not counts.vision:
+        counts = counts.plus(model.vision_parameters)
+    shape = replace(model.shape, counts=counts)
+    return replace(model, active_parameters=active, shape=shape)
+
+
+def recorded(public: PublicModel, fit: Fit, held: Recorded, knowledge: Knowledge) -> Model:
+    """Make the model that a repository is known to hold, in the format that it is in."""
+    assert fit.record
+    alone = "/" in held.record
+    known = _by_name(fit.record) if alone else model_from_record(fit.record, knowledge)
+    known = replace(known, shape=replace(known.shape, mtp_layers=fit.shape.mtp_layers))
+    told = f"{public.hf_id} is sized as {fit.record.name}{held.told}."
+    known = _of_release(public, known, fit.record)
+    return listed(public, known, known.notes, told, held=held.format)
 
 
 def _of_release(public: PublicModel, known: Model, record: ModelRecord) -> Model:
@@ -113,11 +145,13 @@ def _context(public: PublicModel) -> int | None:
     return context if context and context != _USUAL_FALLBACK else None
 
 
-def listed(public: PublicModel, model: Model, notes: tuple[str, ...], told: str = "") -> Model:
+def listed(
+    public: PublicModel, model: Model, notes: tuple[str, ...], told: str = "", *, held: str = ""
+) -> Model:
     """Give the sized model the repository's own name, licence, date and format."""
     told = told or f"{public.hf_id} is sized by its own figures in the public list."
-    held = published_format(public)
-    if is_packed(public) and held is None:
+    packed = held or published_format(public)
+    if is_packed(public) and packed is None:
         notes += (f"{public.hf_id} holds packed weights in a form that has no name here.",)
     if has_gguf(public):
         told += f" {_GGUF}"
@@ -129,7 +163,7 @@ def listed(public: PublicModel, model: Model, notes: tuple[str, ...], told: str 
         modality="embedding" if public.modality == "embedding" else model.modality,
         licence=public.license or None,
         released=public.release_date or None,
-        held_format=held,
+        held_format=packed,
         sized_as=told,
         origin="list",
         notes=notes,

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from msgspec import Struct, json
 from msgspec.structs import replace
 
 from advisor.errors import UserError
 from advisor.knowledge.index import model_key, models_called, models_published
 from advisor.knowledge.types import Knowledge, ModelRecord
-from advisor.memo import Kept, by_identity
+from advisor.memo import Kept
 from advisor.models import known_shape, model_from_record, stored_shapes
 from advisor.models.any_config import read_any
 from advisor.models.architectures import FAMILIES, family_of, is_known, keeps_nothing
@@ -24,10 +23,15 @@ from advisor.models.config import read_config
 from advisor.models.shape import UNKNOWN, Counts, Shape
 from advisor.models.stored_tensors import Model
 from advisor.reading.public_config import (
+    Known,
+    Widths,
+    alike_known,
     configs_of,
     is_mixture,
     own_sizes,
     plain_config,
+    shared_words,
+    widths_of,
     with_experts,
 )
 from advisor.reading.public_list import PublicModel, counting, every_named
@@ -42,16 +46,21 @@ from advisor.reading.public_made import (
     listed,
     made,
     most_caching,
+    of_own_record,
     own,
+    recorded,
     refused,
     solved,
     stored_masks,
 )
 from advisor.reading.published import (
     ROUNDED,
+    Recorded,
     counts_parameters,
     is_draft,
     is_packed,
+    own_record,
+    recorded_as,
     sizes_said,
     unpacked_name,
 )
@@ -67,36 +76,6 @@ _MOST_DRAFTING: Final = 3
 _DRAFT_WITHIN: Final = 1e-3
 _MOST_KEPT: Final = 512
 _LEAST_OF_NAMED: Final = 0.5
-
-
-class _Total(Struct, frozen=True):
-    """What a known model counts."""
-
-    total: int
-    vision: int
-
-
-class _Widths(Struct, frozen=True):
-    """What a repository is compared by with a known model: a part of its shape."""
-
-    model_type: str
-    layers: int
-    hidden: int
-    vocab: int
-    outer_type: str = ""
-    mla: Mapping[str, object] | None = None
-    counts: _Total | None = None
-
-
-class _Known(Struct, frozen=True):
-    """A known model of the same architecture."""
-
-    distance: int
-    """How far its widths are from the ones looked for; 0: the same."""
-    name: str
-    total: int
-    """Its parameters; 0 where they are not known."""
-    latent: bool
 
 
 _kept: Kept[tuple[int, PublicModel], tuple[Knowledge, Model]] = Kept(_MOST_KEPT)
@@ -118,14 +97,34 @@ def model_of(public: PublicModel, knowledge: Knowledge) -> Model:
 
 
 def _sized(public: PublicModel, knowledge: Knowledge) -> Model:
+    shapes = widths_of(stored_shapes(knowledge))
     record = models_published(knowledge).get(public.hf_id.casefold())
-    if record is not None and record in _widths(knowledge):
+    if record is not None and record in shapes:
         return model_from_record(knowledge.models[record], knowledge)
-    alike = _alike(public, knowledge)
+    if (held := recorded_as(public.hf_id)) and (of := _named_in(held, knowledge, shapes)):
+        shape = known_shape(of, knowledge)
+        fit = Fit(shape, {}, of, same=True, off=1.0, total=of.parameters or 0)
+        return recorded(public, _near(public, fit), held, knowledge)
+    if (own_one := own_record(public.hf_id)) is not None:
+        return of_own_record(public, own_one)
+    return _by_list(public, knowledge, shapes)
+
+
+def _named_in(
+    held: Recorded, knowledge: Knowledge, sized: Mapping[str, Widths]
+) -> ModelRecord | None:
+    """Give the record that a line names, where it can be sized."""
+    if "/" in held.record:
+        return own_record(held.record)
+    return knowledge.models[held.record] if held.record in sized else None
+
+
+def _by_list(public: PublicModel, knowledge: Knowledge, shapes: Mapping[str, Widths]) -> Model:
+    alike = alike_known(public, knowledge.models, shapes)
     if not public.num_hidden_layers or not public.hidden_size:
         return _without_shape(public, alike, knowledge)
     fits = list(_fits(public, alike, knowledge))
-    best = min(fits, key=lambda fit: (round(fit.off, 3), not fit.same), default=None)
+    best = best_of(fits)
     if best is None:
         return _undescribed(public, _why_none(public, alike), knowledge)
     told = counts_parameters(public)
@@ -136,56 +135,22 @@ def _sized(public: PublicModel, knowledge: Knowledge) -> Model:
     return counted(public, best)
 
 
-def _alike(public: PublicModel, knowledge: Knowledge) -> Sequence[_Known]:
-    """Give the known models of its architecture, those of the nearest widths first."""
-    wanted = {public.architecture, family_of(public.architecture)}
-    found = [
-        _Known(
-            _distance(public, shape),
-            name,
-            _total(shape, knowledge.models[name]),
-            shape.mla is not None,
-        )
-        for name, shape in _widths(knowledge).items()
-        if wanted & {shape.model_type, shape.outer_type} or _has_widths(public, shape)
-    ]
-    return sorted(
-        found, key=lambda one: (one.distance, -_shared(one.name, public.name), len(one.name))
-    )
+def best_of(fits: Sequence[Fit]) -> Fit | None:
+    """Give the shape that has most nearly as many parameters as the list says."""
+    return min(fits, key=lambda fit: (round(fit.off, 3), not fit.same), default=None)
 
 
-@by_identity
-def _widths(knowledge: Knowledge) -> Mapping[str, _Widths]:
-    """Give the widths of every known model that can be sized."""
-    decoder = json.Decoder(_Widths | str)
-    stored = ((name, decoder.decode(one)) for name, one in stored_shapes(knowledge).items())
-    return {name: shape for name, shape in stored if isinstance(shape, _Widths)}
+def fits_of(public: PublicModel, knowledge: Knowledge) -> Sequence[Fit]:
+    """Give what a repository may be by the list alone, whatever is recorded of it."""
+    shapes = widths_of(stored_shapes(knowledge))
+    if not public.num_hidden_layers or not public.hidden_size:
+        if (shaped := _twin(public) or solved(public)) is None:
+            return ()
+        public = shaped
+    return list(_fits(public, alike_known(public, knowledge.models, shapes), knowledge))
 
 
-def _has_widths(public: PublicModel, shape: _Widths) -> bool:
-    """Whether a repository whose architecture nobody states has all widths of a known model."""
-    stated = (public.num_hidden_layers, public.hidden_size, public.vocab_size)
-    same = stated == (shape.layers, shape.hidden, shape.vocab)
-    return same and public.architecture == UNKNOWN
-
-
-def _total(shape: _Widths, record: ModelRecord) -> int:
-    """Count it, with towers that its entry states in figures alone; 0 where no formula does."""
-    counts = shape.counts
-    if not counts:
-        return 0
-    return counts.total + (0 if counts.vision else record.vision_parameters or 0)
-
-
-def _distance(public: PublicModel, shape: _Widths) -> int:
-    return int(
-        100 * abs(shape.layers - (public.num_hidden_layers or shape.layers))
-        + abs(shape.hidden - (public.hidden_size or shape.hidden))
-        + (shape.vocab != public.vocab_size)
-    )
-
-
-def _fits(public: PublicModel, alike: Sequence[_Known], knowledge: Knowledge) -> Iterator[Fit]:
+def _fits(public: PublicModel, alike: Sequence[Known], knowledge: Knowledge) -> Iterator[Fit]:
     """Build what it may be, until one has as many parameters as the list says."""
     family = FAMILIES.get(family_of(public.architecture))
     twofold = family is not None and family.role == "encoder-decoder"
@@ -220,7 +185,7 @@ def _fit(
     total = shape.counts.total if shape.counts else 0
     if not total and record is not None and same:
         total = record.parameters or 0
-    return _near(public, Fit(shape, record, same, 1.0, total))
+    return _near(public, Fit(shape, config, record, same, 1.0, total))
 
 
 def _text_counts(public: PublicModel, shape: Shape) -> Counts | None:
@@ -248,7 +213,7 @@ def _near(public: PublicModel, fit: Fit) -> Fit:
     return replace(fit, off=off, shape=replace(shape, mtp_layers=drafting))
 
 
-def _why_none(public: PublicModel, alike: Sequence[_Known]) -> str:
+def _why_none(public: PublicModel, alike: Sequence[Known]) -> str:
     try:
         read_config(plain_config(public, tied=None), public.hf_id, whole=False)
     except UserError as error:
@@ -327,7 +292,7 @@ def _as_named(public: PublicModel, model: Model) -> Model:
     return model
 
 
-def _without_shape(public: PublicModel, alike: Sequence[_Known], knowledge: Knowledge) -> Model:
+def _without_shape(public: PublicModel, alike: Sequence[Known], knowledge: Knowledge) -> Model:
     """Take the model with the same name, or with exactly as many parameters."""
     named = _record_named(public, knowledge)
     stated, packed = public.parameters_raw or 0, is_packed(public)
@@ -335,9 +300,10 @@ def _without_shape(public: PublicModel, alike: Sequence[_Known], knowledge: Know
     if packed and not found:
         found = [one for one in alike if one.name == named]
     if found:
-        best = max(found, key=lambda one: (one.name == named, _shared(one.name, public.name)))
+        best = max(found, key=lambda one: (one.name == named, shared_words(one.name, public.name)))
         record = knowledge.models[best.name]
-        fit = Fit(known_shape(record, knowledge), record, same=True, off=0.0, total=best.total)
+        shape = known_shape(record, knowledge)
+        fit = Fit(shape, record.config, record, same=True, off=0.0, total=best.total)
         return made(public, fit, knowledge)
     if (shaped := _twin(public) or solved(public)) is not None:
         return _sized(shaped, knowledge)
@@ -374,10 +340,6 @@ def _may_be(public: PublicModel, other: PublicModel) -> bool:
 def _record_named(public: PublicModel, knowledge: Knowledge) -> str | None:
     names = models_called(knowledge).get(model_key(unpacked_name(public.name)), ())
     return names[0] if len(names) == 1 else None
-
-
-def _shared(one: str, other: str) -> int:
-    return len({*one.lower().split("-")} & {*other.lower().split("-")})
 
 
 # ---- what does not have as many parameters as its shape

@@ -9,9 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
+
+from msgspec import json
 
 from advisor.files import data_dir
+from advisor.knowledge.types import ModelRecord
 from advisor.models.shape import UNKNOWN
 from advisor.reading.format_patterns import GGUF_TYPE, PLAIN, FormatSaid, said_in
 from advisor.reading.name_parts import words
@@ -21,6 +24,8 @@ GGUF_DEFAULT: Final = "Q4_K_M"
 """What llama.cpp takes of a GGUF repository where no file is named (its common/arg.cpp)."""
 FILE: Final = "published_formats.tsv"
 ELSEWHERE: Final = "packed_repos.tsv"
+RECORDED: Final = "repositories.tsv"
+OWN: Final = "own_records.jsonl"
 _DRAFTS: Final = re.compile("dspark|eagle|dflash|mtp|medusa|draft|speculator", re.IGNORECASE)
 _UNNAMED: Final = re.compile(
     r"(?<![a-z])(gguf|mlx|onnx|ov|exl|exl[23]|hqq|aqlm|quip|bnb|quantized|quant|optiq|oq\d|torchao|fp[48]"
@@ -102,6 +107,46 @@ def _sourced() -> Mapping[str, str]:
     lines = (data_dir("knowledge") / FILE).read_text("utf-8").splitlines()
     rows = (line.split("\t") for line in lines if line and not line.startswith("#"))
     return {repository: name for repository, name, _, _ in rows}
+
+
+class Recorded(NamedTuple):
+    """The known model that a repository holds, as somebody looked it up."""
+
+    repository: str
+    record: str
+    """Its name, or the repository by which alone it is found."""
+    format: str
+    """Weight format of its files; empty for that of the model, and where none has a name here."""
+    source: str
+    seen: str
+
+    @property
+    def told(self) -> str:
+        """Say in which format, who says so and when it was seen; a clause."""
+        held = f", which it holds in {self.format}" if self.format else ""
+        return f"{held} ({self.source}, seen {self.seen})"
+
+
+def recorded_repositories() -> Iterator[Recorded]:
+    """Read which repositories hold a known model under a name of their own."""
+    lines = (data_dir("knowledge") / RECORDED).read_text("utf-8").splitlines()
+    yield from (Recorded(*line.split("\t")) for line in lines if not line.startswith("#"))
+
+
+def recorded_as(hf_id: str) -> Recorded | None:
+    """Give the known model that a repository holds; None where nobody looked it up."""
+    folded = hf_id.casefold()
+    every = recorded_repositories()
+    return next((one for one in every if one.repository.casefold() == folded), None)
+
+
+def own_record(hf_id: str) -> ModelRecord | None:
+    """Give the record that only this name finds; one line of a file for each."""
+    name = json.encode(hf_id.casefold())
+    for line in (data_dir("knowledge") / OWN).read_bytes().splitlines():
+        if b'"hf_id":' + name in line.lower():
+            return json.decode(line, type=ModelRecord)
+    return None
 
 
 def sourced_format(hf_id: str) -> str | None:

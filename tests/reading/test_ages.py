@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-import pytest
+import re
 
+import pytest
+from msgspec import json
+
+from advisor.files import data_dir
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.merit import merits
+from advisor.knowledge.types import ModelRecord
 from advisor.reading.public_import import ages, behind, without_record
-from advisor.reading.public_list import every
+from advisor.reading.public_list import every, exact
+from advisor.reading.public_sizing import model_of
+from advisor.reading.published import OWN, own_record, recorded_repositories
 from tests.cli.running import run
 
 KNOWN = load_knowledge()
@@ -35,6 +42,65 @@ def test_what_has_no_record_is_counted_among_the_most_downloaded() -> None:
     assert [one.hf_id for one in few] == [one.hf_id for one in many[: len(few)]]
     least = min(one.hf_downloads or 0 for one in many)
     assert sum((one.hf_downloads or 0) > least for one in every()) < 300
+
+
+BY_THE_LIST = {
+    # heads that draft: a part of their main model
+    "RadixArk/Kimi-K3-DSpark", "openbmb/MiniCPM5-2B-DSpark", "deepseek-ai/DeepSeek-V4-Flash-DSpark",
+    # no formula here counts their class, or nothing tells what lies beside the text part
+    "Qwen/Qwen3-TTS-12Hz-1.7B-CustomVoice", "Qwen/Qwen3-TTS-12Hz-0.6B-CustomVoice",
+    "Qwen/Qwen3-TTS-12Hz-0.6B-Base", "facebook/w2v-bert-2.0", "k2-fsa/OmniVoice",
+    "microsoft/wavlm-large", "microsoft/wavlm-base-plus", "YituTech/conv-bert-base",
+    "apple/OpenELM-1_1B-Instruct", "pnnbao-ump/VieNeu-TTS-v3-Turbo", "microsoft/VibeVoice-1.5B",
+    "deepseek-ai/DeepSeek-V4.1-Flash", "deepseek-ai/DeepSeek-V4-Flash-Vision-Exp",
+    "remsky/kokoro-inno-clone-tuner", "Salesforce/blip2-opt-2.7b", "swiss-ai/Apertus-v1.5-8B",
+    "jinaai/jina-embeddings-v5-omni-small", "boboliu/bge-reranker-v2.5-gemma2-lightweight-gptq",
+    "ai-sage/Giga-Embeddings-instruct", "cyankiwi/MiniCPM-SALA-AWQ-8bit", "stepfun-ai/GOT-OCR2_0",
+    "google/diffusiongemma-26B-A4B-it", "GPTCache/paraphrase-albert-small-v2",
+    "EleutherAI/gpt-neo-125m", "openbmb/VoxCPM2",
+    # its widths are stated in part, and nobody counted it
+    "KomeijiForce/bart-large-emojilm",
+}  # fmt: skip
+
+
+def test_of_the_300_most_downloaded_all_but_these_have_a_record() -> None:
+    """A newer list must bring its records: ``benchmarks/public_list.py --records 300``."""
+    assert {one.hf_id for one in without_record(KNOWN, 300)} == BY_THE_LIST
+
+
+OWN_LINES = [
+    json.decode(line, type=ModelRecord)
+    for line in (data_dir("knowledge") / OWN).read_bytes().splitlines()
+]
+
+
+def test_repositories_hold_records_in_formats_that_are_here() -> None:
+    lines = list(recorded_repositories())
+    assert len({one.repository.casefold() for one in lines}) == len(lines)
+    by_name = {record.hf_id for record in OWN_LINES}
+    for one in lines:
+        public = exact(one.repository)
+        assert public is not None
+        assert public.hf_id == one.repository
+        assert one.record in KNOWN.models or one.record in by_name, one
+        assert not one.format or one.format in KNOWN.formats, one
+        assert re.fullmatch(r"20\d\d-\d\d(-\d\d)?", one.seen)
+        assert one.source
+
+
+@pytest.mark.parametrize("record", OWN_LINES, ids=lambda record: record.name)
+def test_a_record_found_by_name_alone_is_whole(record: ModelRecord) -> None:
+    public = exact(record.hf_id or "")
+    assert public is not None
+    assert own_record(public.hf_id.upper()) == record
+    assert record.hf_id not in {one.hf_id for one in KNOWN.models.values()}
+    assert set(record.sources.values()) <= {"public-list", "model-shape-by-hand"}
+    assert {"config", "parameters"} <= record.sources.keys()
+    model = model_of(public, KNOWN)
+    assert model.parameters == record.parameters
+    if public.parameters_raw and record.verified != "exact":
+        assert abs(model.parameters / public.parameters_raw - 1) <= 0.01
+    assert record.name in model.sized_as
 
 
 def test_the_page_says_all_of_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -439,8 +439,12 @@ def test_layers_are_those_of_the_class(hf_id: str, kinds: str) -> None:
     ("hf_id", "told"),
     [
         ("NousResearch/Hermes-3-Llama-3.1-8B", "is sized as Llama-3.1-8B: the public list"),
-        ("nvidia/Qwen3-14B-NVFP4", "is sized as Qwen3-14B: the public list"),
-        ("google/gemma-4-12B-it", "is sized by its own figures in the public list"),
+        (
+            "nvidia/Qwen3-14B-NVFP4",
+            "is sized as Qwen3-14B, which it holds in NVFP4 (the public list",
+        ),
+        ("google/gemma-4-12B-it", "is sized by its own record (the shape makes 0.44%"),
+        ("EleutherAI/pythia-410m", "is sized by its own figures in the public list"),
     ],
 )
 def test_a_report_says_as_what_a_repository_was_read(hf_id: str, told: str) -> None:
