@@ -5,6 +5,7 @@
     python benchmarks/meta_oracle.py count < cases.jsonl > counts.tsv     needs torch
     python benchmarks/meta_oracle.py compare cases.jsonl counts.tsv       needs advisor
     python benchmarks/meta_oracle.py factors cases.jsonl counts.tsv knowledge/class_defaults.tsv
+    python benchmarks/meta_oracle.py listed     models whose tensors in a GGUF file are listed
 
 The first three need transformers, the others only the product, so each can run where that is
 installed. ``compare`` prints how many configs are exact, approximate (said so), refused and wrong,
@@ -238,6 +239,22 @@ def _factors(cases: Path, counts: Path) -> Iterator[tuple[str, float]]:
                     yield case["config"]["model_type"], float(f"{factor:.4g}")
 
 
+def listed() -> Counter[str]:
+    """Count the known models whose tensors in a GGUF file are listed, by how that was checked."""
+    from advisor.errors import UserError  # noqa: PLC0415
+    from advisor.estimator.gguf_tensors import gguf_layout  # noqa: PLC0415
+    from advisor.knowledge import load_knowledge  # noqa: PLC0415
+    from advisor.models import known_shape  # noqa: PLC0415
+
+    knowledge, found = load_knowledge(), Counter[str]()
+    for record in knowledge.models.values():
+        with contextlib.suppress(UserError):
+            layout = gguf_layout(known_shape(record, knowledge))
+            how = "listed" if layout else "by average"
+            found["held against llama.cpp" if layout and layout.exact else how] += 1
+    return found
+
+
 def main() -> int:
     """Do what the first argument says."""
     warnings.filterwarnings("ignore")
@@ -248,6 +265,8 @@ def main() -> int:
         _lines(dropped(Path(rest[0])))
     elif task == "count":
         count()
+    elif task == "listed":
+        print(listed())
     elif task == "factors" and len(rest) == 3:
         factors(*map(Path, rest))
     elif task == "compare" and len(rest) == 2:

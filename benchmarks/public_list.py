@@ -137,7 +137,7 @@ def add_records(wanted: Iterable[PublicModel]) -> Iterator[str]:
             cells = (public.hf_id, name, held, LIST, SEEN)
             _append(RECORDED, "\t".join(cells))
         elif record := _own_record(public, model):
-            _append(OWN, json.dumps(record, separators=(",", ":")))
+            _append(OWN, f"{public.hf_id}\t{json.dumps(record, separators=(',', ':'))}")
         else:
             yield public.hf_id
 

@@ -25,7 +25,7 @@ GGUF_DEFAULT: Final = "Q4_K_M"
 FILE: Final = "published_formats.tsv"
 ELSEWHERE: Final = "packed_repos.tsv"
 RECORDED: Final = "repositories.tsv"
-OWN: Final = "own_records.jsonl"
+OWN: Final = "own_records.tsv"
 _DRAFTS: Final = re.compile("dspark|eagle|dflash|mtp|medusa|draft|speculator", re.IGNORECASE)
 _UNNAMED: Final = re.compile(
     r"(?<![a-z])(gguf|mlx|onnx|ov|exl|exl[23]|hqq|aqlm|quip|bnb|quantized|quant|optiq|oq\d|torchao|fp[48]"
@@ -142,10 +142,10 @@ def recorded_as(hf_id: str) -> Recorded | None:
 
 def own_record(hf_id: str) -> ModelRecord | None:
     """Give the record that only this name finds; one line of a file for each."""
-    name = json.encode(hf_id.casefold())
-    for line in (data_dir("knowledge") / OWN).read_bytes().splitlines():
-        if b'"hf_id":' + name in line.lower():
-            return json.decode(line, type=ModelRecord)
+    for line in (data_dir("knowledge") / OWN).read_text("utf-8").splitlines():
+        name, _, record = line.partition("\t")
+        if name.casefold() == hf_id.casefold():
+            return json.decode(record, type=ModelRecord)
     return None
 
 

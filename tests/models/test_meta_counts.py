@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import gzip
+import importlib
 import json
 from collections import Counter
 from functools import cache
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from advisor.knowledge import load_knowledge
 from advisor.models.any_config import read_any
 from advisor.models.architectures import class_defaults
 from advisor.models.config import read_config
@@ -145,3 +147,20 @@ def test_what_no_table_describes_is_estimated_within_its_range() -> None:
             apart[case["name"]] = off
     assert len(outside) < 0.02 * len(every)
     assert len(apart) < 0.1 * len(every)
+
+
+def test_the_page_says_how_many_models_are_listed_tensor_by_tensor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    root = Path(__file__).parents[2]
+    monkeypatch.syspath_prepend(str(root / "benchmarks"))
+    found = importlib.import_module("meta_oracle").listed()
+    held, other = found["held against llama.cpp"], found["listed"]
+    page = " ".join((root / "docs" / "architectures.md").read_text("utf-8").split())
+    assert (
+        f"Of {len(load_knowledge().models)} models {held + other} are sized tensor by tensor"
+        in page
+    )
+    assert (
+        f"each: {held} of architectures that were held against llama.cpp itself, {other} of" in page
+    )

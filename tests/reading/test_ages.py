@@ -69,8 +69,9 @@ def test_of_the_300_most_downloaded_all_but_these_have_a_record() -> None:
 
 
 OWN_LINES = [
-    json.decode(line, type=ModelRecord)
-    for line in (data_dir("knowledge") / OWN).read_bytes().splitlines()
+    json.decode(line.partition("\t")[2], type=ModelRecord)
+    for line in (data_dir("knowledge") / OWN).read_text("utf-8").splitlines()
+    if not line.startswith("#")
 ]
 
 
