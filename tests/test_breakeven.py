@@ -16,7 +16,7 @@ from advisor.estimator import estimate_memory, free_bytes
 from advisor.estimator.limits import MOST_CARDS, can_double
 from advisor.remedies.formats import worth_having
 from advisor.runtimes import runtime_of
-from advisor.scenario import Scenario, support, with_batch
+from advisor.scenario import Scenario, is_usual_split, split_of, support, with_batch
 from advisor.scenario.settings import Request
 from advisor.units import GIB
 
@@ -120,12 +120,15 @@ def test_the_fewest_cards_fit_and_fewer_do_not(seed: int) -> None:
             continue
         holding = [n for n in splits(scenario) if fits(replace(scenario, gpus=n))]
         if fits(scenario):
-            holding.append(scenario.gpus)
-            assert fewest == min(holding)
+            own = {None, split_of(scenario)}
+            alike = [n for n in holding if split_of(replace(scenario, gpus=n)) in own] or holding
+            assert fewest == min([*alike, scenario.gpus])
             continue
-        least = min((n for n in holding if n > scenario.gpus), default=None)
-        if fewest != least:  # fewer do in a pipeline, where more are needed to share the tensors
-            assert least is None or (fewest or 0) < least
+        more = [n for n in holding if n > scenario.gpus]
+        usual = [n for n in more if is_usual_split(replace(scenario, gpus=n))]
+        least = min(usual or more, default=None)
+        if fewest != least:  # in a pipeline, where none of the usual ways was tried and fits
+            assert not usual
             assert fits(replace(scenario, gpus=fewest, split="layer"))
 
 

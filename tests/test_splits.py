@@ -208,7 +208,7 @@ def test_no_remedy_counts_cards_that_the_kv_heads_do_not_divide_by() -> None:
     advice = advisor().advise(request)
     found = [dict(o.change) for o in advice.options if o.action == "add-gpus"]
     assert found == [{"gpus": 3, "split": "layer"}, {"gpus": 4}]
-    assert advice.break_even.fewest_gpus == 3
+    assert advice.break_even.fewest_gpus == 4
 
 
 def test_one_card_has_nothing_to_share() -> None:

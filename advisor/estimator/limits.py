@@ -294,6 +294,8 @@ def first_batch_too_large(scenario: Scenario, limits: Limits, memory: Memory) ->
 def fewest_gpus(scenario: Scenario, knowledge: Knowledge) -> int | None:
     """Find the smallest number of equal cards that hold the scenario, up to 8.
 
+    Of those that share it as the scenario's own do, where there are such; else of any.
+
     Returns:
         None without a card, with unequal ones, when 8 are too few, and where more than one is not
         an answer: the card is part of a machine, the framework does not divide models, or the
@@ -302,13 +304,20 @@ def fewest_gpus(scenario: Scenario, knowledge: Knowledge) -> int | None:
     gpu = scenario.gpu
     if gpu is None or gpu.vram_bytes is None or scenario.cards:
         return None
-    several = can_double(scenario)
+    fewest, several = None, can_double(scenario)
     for count in range(1, (MOST_CARDS if several else 1) + 1):
-        if support.can_share(scenario.framework, scenario.precision, scenario.model, count):
-            free = free_bytes(replace(scenario, gpus=count), knowledge)
-            if free is not None and free >= 0:
-                return count
-    return None
+        other = replace(scenario, gpus=count)
+        alike = split_of(other) in {None, split_of(scenario)}
+        if not (alike or fewest is None) or not support.can_share(
+            scenario.framework, scenario.precision, scenario.model, count
+        ):
+            continue
+        free = free_bytes(other, knowledge)
+        if free is not None and free >= 0:
+            fewest = count
+            if alike:
+                break
+    return fewest
 
 
 def can_double(scenario: Scenario) -> bool:

@@ -285,20 +285,20 @@ def fewest_cards(base: Base, options: Sequence[Option]) -> int | None:
     """The fewest equal cards that hold the request; those that were tried are not sized again."""
     scenario = base.scenario
     if not base.card_fits:
-        return min(_tried(base, options), default=None)
+        usual_first = sorted(_tried(base, options), key=lambda o: (not is_usual_split(o), o.gpus))
+        return usual_first[0].gpus if usual_first else None
     if scenario.gpus == 1 or not can_double(scenario):
         return scenario.gpus
     return min(fewest_gpus(scenario, base.knowledge) or scenario.gpus, scenario.gpus)
 
 
-def _tried(base: Base, options: Sequence[Option]) -> Iterator[int]:
-    """List the numbers of equal cards that were tried because these are too few, and that fit."""
+def _tried(base: Base, options: Sequence[Option]) -> Iterator[Scenario]:
+    """List what was tried with more equal cards because these are too few, and fits."""
     for option in options:
-        gpus = option.scenario.gpus
+        after = option.scenario
         fits = option.action == MORE.action and option.memory.deficit_bytes == 0
-        same = replace(base.scenario, gpus=gpus, split=option.scenario.split)
-        if fits and option.scenario == same:
-            yield gpus
+        if fits and after == replace(base.scenario, gpus=after.gpus, split=after.split):
+            yield after
 
 
 MORE = Remedy("add-gpus", frozenset({"gpus"}), "purchase", _more)

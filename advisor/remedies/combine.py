@@ -12,6 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, islice
+from operator import lt
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,10 +20,8 @@ from msgspec.structs import replace
 from advisor.knowledge.types import Format, KvType
 from advisor.remedies.assessment import outlook_of, unserved_context
 from advisor.remedies.cards import LARGER, MORE, RENTED
-from advisor.remedies.formats import (
-    smaller_formats,
-    with_format,
-)
+from advisor.remedies.formats import REMEDY as OTHER_FORMAT
+from advisor.remedies.formats import smaller_formats, with_format
 from advisor.remedies.framework import text_alone_plan
 from advisor.remedies.kv_cache import BATCH, CONTEXT, in_placing, smaller_caches, with_cache
 from advisor.remedies.kv_cache import EXPERTS_DEGREE as EXPERTS
@@ -48,6 +47,7 @@ from advisor.scenario.figures import held_percent
 _MOST_STEPS = 3
 _MOST_OFFERED = 6
 _MOST_FOUND, _FEW_FOUND = 8, 2
+_ALL, _FULL_BITS = 100.0, 16
 _FORMAT, _CACHE, _FRAMEWORK = "format", "cache", "framework"
 _OTHER_MACHINE = frozenset({MORE.action, LARGER.action, RENTED.action})
 _DEGREES: Sequence[Degree] = (CONTEXT, BATCH, EXPERTS, LAYERS)
@@ -65,11 +65,12 @@ _PARTS = (
 def propose(base: Base, _: object, found: Mapping[str, Option]) -> Iterator[Option]:
     """The best combinations, where no single change is a gentle remedy; at most a handful."""
     singles = tuple(found.values())
+    gentle, *further = bounds(base)
+    yield from _with_smaller_cache(base, singles, gentle)
     if base.fits:
         return
-    gentle, *further = bounds(base)
     enough = [option for option in singles if acceptable(base, option, gentle)]
-    yield from _with_smaller_cache(base, singles, gentle)
+    yield from _usual_beside_ram(base, singles, gentle)
     if any(_is_quick(base, option) for option in enough):
         return
     sets = _gentle_sets(base, gentle, further[0])
@@ -87,17 +88,38 @@ def propose(base: Base, _: object, found: Mapping[str, Option]) -> Iterator[Opti
 
 
 def _with_smaller_cache(base: Base, singles: Sequence[Option], gentle: Bounds) -> Iterator[Option]:
-    """Servers that a change makes fit and that hold few of the requests, with a smaller cache."""
-    few_held = base.knowledge.policy["few_held_percent"]
+    """Servers that let requests wait after a change, with a smaller cache beside it."""
     for option in singles:
-        few = (held_percent(option.memory, option.scenario.batch) or 100.0) <= few_held
         after = option.scenario
-        same = after.model is base.scenario.model and option.effort != "purchase"
-        unpacked = support.is_unpacked(after.precision, after.model, after.gpu)
-        if option.fits and few and same and not unpacked and _has_quick_kernels(after):
-            plan = Plan(option.scenario, option.change, option.steps, option.effort)
-            for kind in smaller_caches(base, option.scenario, gentle)[:1]:
+        if _lets_wait(base, option) and _has_quick_kernels(after):
+            plan = Plan(after, option.change, option.steps, option.effort)
+            for kind in smaller_caches(base, after, gentle)[:1]:
                 yield proved(base, REMEDY, with_cache(base, plan, kind))
+
+
+def _usual_beside_ram(base: Base, singles: Sequence[Option], gentle: Bounds) -> Iterator[Option]:
+    """A mixture in the usual format, some experts in RAM, where what fits whole loses more."""
+    losses = [o.quality_loss_percent for o in singles if o.fits and o.action == OTHER_FORMAT.action]
+    least = min((loss for loss in losses if loss is not None), default=0.0)
+    search = _search(base, Plan(base.scenario), gentle)
+    alone = base.scenario.batch == 1 and EXPERTS in search.degrees
+    if alone and least > base.knowledge.policy["little_loss_percent"]:
+        plan = search.usual_with(EXPERTS)
+        yield from [proved(base, REMEDY, plan)] if plan else []
+
+
+def _lets_wait(base: Base, option: Option) -> bool:
+    """Whether it fits without a purchase, in the server that was stated, and requests wait."""
+    after, before = option.scenario, base.scenario
+    if not option.fits or option.effort == "purchase" or after.model is not before.model:
+        return False
+    stated = base.request.framework and before.framework.serves_batches
+    moved = stated and after.framework is not before.framework
+    bits = (one.precision.class_bits or _FULL_BITS for one in (after, before))
+    fewer = not base.fits or lt(*bits)
+    unpacked = support.is_unpacked(after.precision, after.model, after.gpu)
+    held = held_percent(option.memory, after.batch)
+    return fewer and not moved and not unpacked and held is not None and held < _ALL
 
 
 def _is_quick(base: Base, option: Option) -> bool:
@@ -290,6 +312,12 @@ class _Search(Struct, frozen=True):
         usual = [i for i, loss in enumerate(losses) if loss is not None and loss <= most]
         places = [*usual[-1:], *([last] if layers else [])]
         return [place for place in dict.fromkeys(places) if first < place <= last]
+
+    def usual_with(self, degree: Degree) -> Plan | None:
+        """The smallest format that loses little, with the least of a change of degree that fits."""
+        usual = self._further(-1, len(self.formats) - 1, layers=False)
+        plans = (self._exact(self._with_format(self.start, place), [degree]) for place in usual)
+        return next((plan for plan in plans if plan and self._ram_holds(plan)), None)
 
     def _largest_format(self, start: Plan, degrees: Sequence[Degree], last: int) -> int | None:
         """Halve the formats: the largest that fits with all degrees at their extreme."""

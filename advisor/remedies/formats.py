@@ -17,6 +17,7 @@ from advisor.remedies.option import (
     Option,
     Remedy,
     cards_hold,
+    effort_of,
     make_option,
     on_the_larger,
     stored_bytes,
@@ -283,7 +284,8 @@ def smaller_formats(base: Base, scenario: Scenario, limits: Bounds) -> list[Form
 def with_format(plan: Plan, precision: Format) -> Plan:
     """Store the weights in another format of the same framework."""
     scenario = replace(plan.scenario, precision=precision)
-    return plan.then(scenario, {"precision": precision.name}, "download")
+    effort = effort_of(plan.scenario, precision)
+    return plan.then(scenario, {"precision": precision.name}, effort)
 
 
 def propose(base: Base, *_: object) -> Iterator[Option]:
@@ -306,7 +308,8 @@ def _own_formats(base: Base) -> Iterator[Option]:
             continue
         other = whole_if_held(base, replace(scenario, precision=precision))
         other = on_the_larger(base, other)
-        option = make_option(base, REMEDY, {"precision": precision.name}, other)
+        effort = effort_of(scenario, precision)
+        option = make_option(base, REMEDY, {"precision": precision.name}, other, effort=effort)
         gentle = loss is not None and loss <= policy["gentle_up_to_percent"]
         gentle_fits = gentle_fits or (option.fits and gentle)
         yield option

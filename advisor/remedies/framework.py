@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -15,7 +15,9 @@ from advisor.remedies.option import Base, Option, Remedy, cards_hold, make_optio
 from advisor.remedies.search import Plan
 from advisor.runtimes import runtime_of
 from advisor.runtimes.commands import can_tell
-from advisor.scenario import Scenario, claimed_share, is_usual_split, offloads
+from advisor.scenario import Scenario, claimed_share, is_usual_split, offloads, support
+from advisor.scenario.capability import by_publisher
+from advisor.scenario.choices import Pair, runs
 from advisor.scenario.figures import margin_of
 from advisor.scenario.resolve import backends_of
 
@@ -25,7 +27,8 @@ _ALONE: Final = {"framework"}
 def _others(base: Base, *_: object) -> Iterator[Option]:
     """Other frameworks that run the same or an equally small format on this card."""
     scenario = base.scenario
-    for precision, framework in other_frameworks(scenario, base.knowledge):
+    pairs = other_frameworks(scenario, base.knowledge)
+    for precision, framework in (*pairs, *_of_the_publisher(base, pairs)):
         other = in_framework(base, framework, precision)
         if other and not is_usual_split(other):
             other = that_divide(base, other) or other
@@ -45,6 +48,24 @@ def timed_elsewhere(base: Base, options: Iterable[Option]) -> Option | None:
     serves = base.scenario.framework.serves_batches
     moves = [o for o in options if set(o.change) == _ALONE and o.speed]
     return min(moves, key=lambda o: o.scenario.framework.serves_batches is not serves, default=None)
+
+
+def _of_the_publisher(base: Base, pairs: Sequence[Pair]) -> Iterator[Pair]:
+    """What the model's publisher packed in more bits for these servers, and this card computes in.
+
+    Only where no format was stated.
+    """
+    own, gpu, known = base.scenario, base.scenario.gpu, base.knowledge
+    servers = [one for _, one in pairs if one.serves_batches]
+    if gpu is None or base.request.precision:
+        return
+    for framework in servers:
+        for precision in map(known.formats.__getitem__, framework.formats):
+            more = (precision.class_bits or 0) > (own.precision.class_bits or 0)
+            fast = precision.floats and support.is_native(precision, gpu)
+            held = more and fast and by_publisher(own.model, precision)
+            if held and runs(known, framework, precision, gpu, own.model):
+                yield precision, framework
 
 
 def _flash_attention(base: Base, *_: object) -> Iterator[Option]:

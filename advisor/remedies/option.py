@@ -21,6 +21,7 @@ from advisor.models.stored_tensors import Model
 from advisor.remedies.assessment import known_outlook, outlook_of, quality_loss
 from advisor.scenario import Scenario, can_split, offloads, split_of
 from advisor.scenario.asked_format import precision_asked, server_caches
+from advisor.scenario.capability import makes, repository_of
 from advisor.scenario.choices import Pair, choices_for
 from advisor.scenario.figures import Limits, Memory, Speed
 from advisor.scenario.host import beside_its_card
@@ -228,6 +229,12 @@ def stored_bytes(base: Base, scenario: Scenario, precision: Format | None = None
     return weight_profile(
         scenario.model, stored_as, scenario.framework, base.knowledge.ggml_types
     ).total_bytes
+
+
+def effort_of(own: Scenario, precision: Format) -> Effort:
+    """A setting where the program packs the checkpoint at hand itself, else another download."""
+    packs = own.precision.family == "unquantized" and not repository_of(own.model, precision)
+    return "setting" if packs and makes(own.framework, precision, own.model) else "download"
 
 
 def option_key(action: str, change: Mapping[str, object]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
@@ -70,6 +71,15 @@ def _told_apart(doc: Advice, item: Recommendation, setup: SetupDoc) -> str:
 
 def _new(after: str, before: str) -> str:
     return after if after != before else ""
+
+
+_LINE = re.compile(r"[^\W\d_]+")
+"""The word that a family begins with: Qwen of Qwen3-Next."""
+
+
+def _same_line(after: str, before: str) -> str:
+    word, own = _LINE.match(after), _LINE.match(before)
+    return word[0] if word and own and word[0] == own[0] and after != before else ""
 
 
 def _second(doc: Advice, setup: SetupDoc) -> str:
@@ -276,6 +286,7 @@ WRITERS: Mapping[str, Callable[[Advice, Recommendation], str]] = {
     "option.several": lambda _, i: flag(i.setup.gpus > 1),
     "option.second_gpu": lambda d, i: _second(d, i.setup),
     "option.same_family": lambda d, i: flag(i.setup.model_family == d.scenario.model.family),
+    "option.same_line": lambda d, i: _same_line(i.setup.model_family, d.scenario.model.family),
     "option.new_framework": lambda d, i: _new(i.setup.framework, d.scenario.framework),
     "option.step": lambda _, i: next((f"{i.change[k]:,}" for k in _STEPS if k in i.change), ""),
     "option.claimed": lambda _, i: _claimed(i.change.get("gpu_memory_utilization")),

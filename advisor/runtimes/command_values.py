@@ -306,7 +306,7 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "expert_ranks": lambda s: _expert_ranks(s.scenario) if _shared(s) == "tensor" else None,
     "slots_of_a_rank": lambda s: str(_rank_slots(s)),
     "stated_slots_of_a_rank": lambda s: _stated(
-        _rank_slots(s) if s.scenario.slots else s.most_at_start
+        min(filter(None, (s.scenario.slots and _rank_slots(s), s.most_at_start)), default=None)
     ),
     "pipeline_ranks": lambda s: str(s.scenario.gpus) if _shared(s) == "layer" else None,
     "split_mode": _shared,

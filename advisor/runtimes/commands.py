@@ -58,7 +58,7 @@ class Command(Struct, frozen=True):
     """Sequences that it is told to hold at most so that it starts; null: it starts with what is
     asked. [sequences]"""
     too_many_beyond: int | None = None
-    """Sequences with which it surely starts, where those stated may be refused. [sequences]"""
+    """The same where more were stated, which it may refuse; the others wait. [sequences]"""
 
 
 def commands_for(scenario: Scenario, memory: Memory | None = None) -> tuple[Command, ...]:

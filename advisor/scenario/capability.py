@@ -130,6 +130,12 @@ def repository_of(model: Model, precision: Format) -> str | None:
     return packings_of(model.hf_id).get(precision.name)
 
 
+def by_publisher(model: Model, precision: Format) -> bool:
+    """Whether the publisher of the model is known to publish the weights in this format, too."""
+    owner = (model.hf_id or "").partition("/")[0]
+    return bool(owner) and (repository_of(model, precision) or "").partition("/")[0] == owner
+
+
 def makes(framework: Framework, precision: Format, model: Model) -> bool:
     """Whether a program of the framework makes the format from the model's 16-bit checkpoint."""
     if model.hf_id is None or model.held_format or holds_family(model) != "unquantized":

@@ -74,10 +74,18 @@ def test_the_report_says_why() -> None:
     assert page.count(WHY) == 1
 
 
-def test_where_a_stated_number_may_be_refused_the_report_says_so() -> None:
+def test_where_a_stated_number_may_be_refused_the_command_says_what_starts() -> None:
+    """Read back it holds no fewer full-length requests: with fewer slots its graphs are smaller."""
     many = asked("RTX 4090", "qwen3.6-35b-a3b", "AWQ", 16_384, batch=64)
-    page = " ".join(render_text(document(advisor().advise(many))).split())
-    assert "--max-num-seqs 64" in page
-    assert page.count("vLLM may refuse so many sequences here") == 1
+    advice = advisor().advise(many)
+    page = " ".join(render_text(document(advice)).split())
+    assert "vLLM may refuse more sequences here" in page
+    text = command_for(advice.scenario, advice.memory)
+    found = check_command(text, Request(gpu="RTX 4090"), advisor())
+    assert found.starts == "yes"
+    assert (found.advice.memory.held_sequences or 0) >= (advice.memory.held_sequences or 99)
+    assert found.advice.memory.required_bytes <= (advice.memory.usable_bytes or 0)
+    assert found.advice.scenario.batch < 64
     few = " ".join(render_text(document(advisor().advise(replace(many, batch=4)))).split())
     assert "vLLM may refuse" not in few
+    assert "--max-num-seqs 4 " in few

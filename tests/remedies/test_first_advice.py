@@ -11,6 +11,7 @@ from advisor.errors import RequestError
 from advisor.knowledge import load_knowledge
 from advisor.models import model_from_record
 from advisor.reading.published import listed_as, packings_of
+from advisor.report import render_text
 from advisor.report.assembly import document
 from advisor.report.prose import report
 from advisor.scenario.capability import is_likely_had
@@ -205,12 +206,12 @@ def test_the_next_smaller_of_a_series_is_tried_though_a_newer_model_outdoes_it()
     assert "Llama-3.1-70B" in large
 
 
-def test_the_cards_that_are_missing_are_counted_once() -> None:
-    """Three in a pipeline hold what five share by tensors: three are needed."""
+def test_the_cards_that_are_missing_are_counted_as_they_are_offered() -> None:
+    """Five are offered, which share the tensors, so five are needed, not three in a pipeline."""
     said = advised(
         gpu="RTX 4060 Ti 16GB", model="phi-4", precision="FP16", framework="vLLM", ram_gib=64
     )
-    assert said.break_even.fewest_gpus == 3
+    assert said.break_even.fewest_gpus == 5
 
 
 KIMI = {"gpu": "8x H100 SXM", "model": "kimi-k2-instruct", "framework": "vLLM", "context": 131072}
@@ -277,3 +278,85 @@ def test_no_option_sets_memory_aside_for_what_is_never_served() -> None:
     assert own[0].effort != "purchase"
     for option in own:
         assert option.effort == "purchase" or option.scenario.context_tokens <= 16384
+
+
+def test_who_asked_for_16_bits_gets_eight_where_they_fit_well() -> None:
+    given = {"gpu": "GTX 1080 Ti", "model": "qwen3-8b", "precision": "FP16", "context": 8192}
+    assert first(**given, ram_gib=64.0)["precision"] == "Q8_0"
+
+
+def test_the_usual_format_with_a_few_experts_in_ram_comes_before_three_bits() -> None:
+    given = {"gpu": "RX 7800 XT", "model": "gemma-4-26b-a4b-it", "precision": "Q8_0"}
+    said = [item.option for item in advised(**given, context=8192, ram_gib=32.0).recommendations]
+    both = next(option for option in said if option.action == "combine")
+    fewer = next(option for option in said if option.action == "quantize")
+    assert both.scenario.precision.name == "Q4_K_M"
+    assert 0 < both.scenario.cpu_experts < 10
+    assert said.index(both) < said.index(fewer)
+    two = advised(**given, context=8192, ram_gib=32.0, batch=2)
+    assert "combine" not in {item.option.action for item in two.recommendations}
+
+
+def test_no_second_change_is_worth_a_context_of_a_few_questions() -> None:
+    given = {"gpu": "M4:16GB", "model": "devstral-small-2507", "precision": "INT4"}
+    said = [item.option for item in advised(**given, framework="LM Studio").recommendations]
+    assert said
+    assert all(option.scenario.context_tokens >= 2048 for option in said)
+
+
+def test_a_slower_machine_is_not_what_to_buy_for_a_chat() -> None:
+    said = advised(gpu="RTX 2080 Ti", model="qwq-32b", precision="Q8_0", context=32768)
+    (bought,) = (o.option for o in said.recommendations if o.option.action == "upgrade-gpu")
+    assert bought.scenario.gpu
+    assert (bought.scenario.gpu.bandwidth_bytes_s or 0.0) > 616e9
+    assert bought.scenario.gpu.name != "DGX Spark (GB10)"
+
+
+def test_stated_ram_is_used_for_a_mixture_where_nobody_rated_the_dense_model() -> None:
+    given = {"gpu": "2x RTX 3090", "model": "mistral-large-instruct-2411", "precision": "Q6_K"}
+    best = advised(**given, context=65536, ram_gib=256.0).recommendations[0].option
+    assert best.scenario.model.shape.moe
+    assert best.scenario.cpu_experts
+    assert best.speed
+    assert best.speed.decode_tok_s.estimate >= 20
+
+
+def test_a_server_takes_what_the_publisher_packed_for_it() -> None:
+    asked = {"gpu": "8x MI300X", "model": "qwen3-coder-480b-a35b-instruct"}
+    assert first(**asked) == {
+        "action": "change-framework", "framework": "vLLM", "precision": "FP8",
+    }  # fmt: skip
+    stated = advised(**asked, precision="Q4_K_M")
+    moves = [o.scenario.precision.name for o in stated.options if o.action == "change-framework"]
+    assert moves
+    assert "FP8" not in moves
+
+
+def test_what_the_program_packs_itself_is_a_setting() -> None:
+    asked = {"gpu": "8x H100 SXM", "model": "command-a-03-2025", "precision": "BF16", "batch": 32}
+    said = {o.key: o.effort for o in advised(**asked, framework="SGLang").options}
+    assert said["quantize precision=FP8"] == "setting"
+    held = advised(gpu="8x H100 SXM", model="qwen3-32b", framework="SGLang")
+    assert {o.key: o.effort for o in held.options}["quantize precision=FP8"] == "download"
+
+
+def test_another_line_of_a_publisher_is_not_called_another_family() -> None:
+    given = {"gpu": "M3 Pro:36GB", "model": "qwen3-next-80b-a3b-instruct", "context": 32768}
+    text = render_text(document(advised(**given, framework="MLX")))
+    assert "Qwen3.6-35B-A3B" in text
+    assert "nother line of Qwen" in text or "nother Qwen" in text
+    assert "another family" not in text
+
+
+def test_16_bits_made_from_what_was_released_in_four_hear_of_that() -> None:
+    asked = {"gpu": "4x H200", "model": "gpt-oss-120b", "precision": "BF16", "context": 131072}
+    assert first(**asked, framework="TensorRT-LLM")["precision"] == "MXFP4"
+    said = {item.option.action for item in advised(**asked).recommendations}
+    assert "combine" not in said
+
+
+def test_a_smaller_cache_comes_with_no_other_format_of_as_many_bits() -> None:
+    asked = {"gpu": "2x A6000", "model": "gemma-4-31b-it", "precision": "INT4", "context": 32768}
+    said = advised(**asked, framework="vLLM", batch=128)
+    assert said.recommendations[0].option.change == {"kv_cache": "fp8"}
+    assert not [o for o in said.options if o.action == "combine"]

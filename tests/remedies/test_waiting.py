@@ -40,7 +40,7 @@ def test_others_set_the_whole_batch_aside(framework: str) -> None:
 def test_what_holds_more_goes_first_and_says_how_many() -> None:
     advice = advised(**LONG, framework="vLLM", batch=8)
     first = advice.recommendations[0]
-    assert first.option.change == {"kv_cache": "fp8"}
+    assert first.option.change == {"precision": "FP8", "kv_cache": "fp8"}
     assert (first.option.memory.held_sequences or 0) > (advice.memory.held_sequences or 0)
     said = text(advice)
     assert f"{first.option.memory.held_sequences} of 8 requests at once" in said
@@ -66,3 +66,22 @@ def test_a_format_of_its_own_is_told_where_none_was_stated() -> None:
     every = [command.text for item in formats for command in item.commands]
     assert every
     assert all("--quantization fp8" in command for command in every)
+
+
+def test_eight_bits_of_weights_and_cache_where_either_alone_lets_requests_wait() -> None:
+    """In 16 bits none fits; FP8 weights hold 9 of 16, and all with an FP8 cache beside them."""
+    advice = advised(gpu="8x L4", model="glm-4.5-air", context=32768, batch=16)
+    best = advice.recommendations[0].option
+    assert best.change == {"precision": "FP8", "kv_cache": "fp8"}
+    assert best.memory.held_sequences == 16
+    assert "They hold all 16 requests at once" in text(advice)
+
+
+def test_a_server_that_runs_hears_of_both_too() -> None:
+    advice = advised(**LONG, framework="vLLM", batch=16)
+    both = {"precision": "FP8", "kv_cache": "fp8"}
+    changes = [item.option.change for item in advice.recommendations]
+    assert both in changes
+    assert changes.index(both) < changes.index({"precision": "FP8"})
+    held = {str(o.change): o.memory.held_sequences or 0 for o in advice.options}
+    assert held[str(both)] > max(held[str({"precision": "FP8"})], held[str({"kv_cache": "fp8"})])
