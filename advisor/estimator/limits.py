@@ -292,9 +292,7 @@ def first_batch_too_large(scenario: Scenario, limits: Limits, memory: Memory) ->
 
 
 def fewest_gpus(scenario: Scenario, knowledge: Knowledge) -> int | None:
-    """Find the smallest number of equal cards that hold the scenario, up to 8.
-
-    Of those that share it as the scenario's own do, where there are such; else of any.
+    """Find the fewest equal cards, up to 8, that hold it: split as its own are, else anyhow.
 
     Returns:
         None without a card, with unequal ones, when 8 are too few, and where more than one is not
@@ -304,20 +302,18 @@ def fewest_gpus(scenario: Scenario, knowledge: Knowledge) -> int | None:
     gpu = scenario.gpu
     if gpu is None or gpu.vram_bytes is None or scenario.cards:
         return None
-    fewest, several = None, can_double(scenario)
-    for count in range(1, (MOST_CARDS if several else 1) + 1):
-        other = replace(scenario, gpus=count)
-        alike = split_of(other) in {None, split_of(scenario)}
-        if not (alike or fewest is None) or not support.can_share(
-            scenario.framework, scenario.precision, scenario.model, count
-        ):
-            continue
+    form, model = scenario.precision, scenario.model
+    others = [
+        replace(scenario, gpus=count)
+        for count in range(1, (MOST_CARDS if can_double(scenario) else 1) + 1)
+        if support.can_share(scenario.framework, form, model, count)
+    ]
+    own = {None, split_of(scenario)}
+    for other in sorted(others, key=lambda one: split_of(one) not in own):
         free = free_bytes(other, knowledge)
         if free is not None and free >= 0:
-            fewest = count
-            if alike:
-                break
-    return fewest
+            return other.gpus
+    return None
 
 
 def can_double(scenario: Scenario) -> bool:
