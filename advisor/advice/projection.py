@@ -62,6 +62,7 @@ QUOTED_FACTS = (
     "model.four_bit_files",
     "model.told_windows",
     "weights.download",
+    "weights.library_size",
     "options.combination_fits",
     "options.dominated",
     "options.fitting",

@@ -193,7 +193,8 @@ def _cache_shape(model: Model, key: KvType, value: KvType, framework: Framework)
     shape, runtime = model.shape, runtime_of(framework)
     layers = "N" * shape.layers if shape.role == "encoder" else shape.layer_kinds
     _check(model, layers, framework)
-    sliding = "SC" if runtime.uses_window(shape) else ""
+    types = (key, value)
+    sliding, wide = "SC" if runtime.uses_window(shape) else "", runtime.slide_bits
     recurrent = runtime.state_bytes(shape.recurrent, key) if shape.recurrent else 0
     encoded = up(shape.encoder_positions or 0, runtime.page_tokens)
     full: list[int] = []
@@ -205,8 +206,9 @@ def _cache_shape(model: Model, key: KvType, value: KvType, framework: Framework)
             held = recurrent if letter in "RH" else 0
             full, slide, state = [*full, whole], [*slide, kept], [*state, held]
             continue
-        cell = _cell_bytes(shape, index, key, value, runtime) if letter in "FHSC" else 0
         slides = letter in sliding
+        kinds = (replace(key, bits=wide), replace(value, bits=wide)) if slides and wide else types
+        cell = _cell_bytes(shape, index, *kinds, runtime) if letter in "FHSC" else 0
         full.append(0 if slides else cell + (cell if shape.encoder_positions == 0 else 0))
         slide.append(cell if slides else 0)
         state.append((recurrent if letter in "RH" else 0) + cell * encoded)

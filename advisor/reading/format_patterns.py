@@ -18,6 +18,7 @@ from advisor.knowledge.index import model_words, plain_key
 from advisor.knowledge.names import find_format_candidates
 from advisor.knowledge.types import Format, Knowledge
 from advisor.reading.name_parts import NameParts, words
+from advisor.units import GB
 
 _Found = tuple[tuple[Format, ...], str, bool]
 PLAIN: Final = frozenset({"", "BF16", "FP16", "F32"})
@@ -263,6 +264,8 @@ class Tag(Struct, frozen=True):
     """The model it holds, as a name that is read."""
     precision: str
     """Its format."""
+    listed_bytes: float | None = None
+    """Its file, where that is clearly larger than the format gives."""
 
 
 @cache
@@ -271,8 +274,9 @@ def _tags() -> Mapping[str, Mapping[str, Tag]]:
     found: dict[str, dict[str, Tag]] = {}
     for line in (data_dir("knowledge") / FILE).read_text("utf-8").splitlines():
         if line and not line.startswith("#"):
-            family, tag, model, precision = line.split("\t")
-            found.setdefault(family, {})[tag] = Tag(f"{family}:{tag}", model, precision)
+            family, tag, model, precision, *listed = line.split("\t")
+            size = float(listed[0]) * GB if listed else None
+            found.setdefault(family, {})[tag] = Tag(f"{family}:{tag}", model, precision, size)
     return found
 
 
@@ -288,12 +292,12 @@ def _words(name: str) -> frozenset[str]:
 
 
 @cache
-def _holding() -> Mapping[tuple[str, str], str]:
-    return {(tag.model.casefold(), tag.precision): tag.name for tag in reversed(_of_models())}
+def _holding() -> Mapping[tuple[str, str], Tag]:
+    return {(tag.model.casefold(), tag.precision): tag for tag in reversed(_of_models())}
 
 
-def tag_of(model: str, precision: str) -> str | None:
-    """Name the tag that holds a model in this format, ``qwen2.5:7b``; None: none is known."""
+def tag_of(model: str, precision: str) -> Tag | None:
+    """Give the tag that holds a model in this format, ``qwen2.5:7b``; None: none is known."""
     return _holding().get((model.casefold(), precision))
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from advisor.errors import KnowledgeError, did_you_mean
-from advisor.runtimes.base import CacheShape, Cells, Range, Runtime, Weights
+from advisor.runtimes.base import CacheShape, Cells, Range, Runtime, Weights, up
 from advisor.runtimes.llamacpp import LlamaCpp
 from advisor.runtimes.server import TensorRt, Tgi
 from advisor.runtimes.sglang import Sglang
@@ -74,11 +76,29 @@ def _head_again(scenario: Scenario) -> int:
     return _HEAD_BYTES * shape.vocab * shape.hidden if again else 0
 
 
+_EXLLAMA_RINGS = frozenset({"afmoe", "gpt_oss", "laguna", "step3p5", "step3p7"})
+
+
 class ExLlama(Runtime):
     """ExLlamaV2 and ExLlamaV3."""
 
     memory_model = "exllama"
     page_tokens = 256
+    slide_bits = 16
+
+    def uses_window(self, shape: Shape) -> bool:
+        """Whether ExLlamaV3 builds its sliding layers as ``SlidingAttention``.
+
+        Source: ``architecture/`` of ExLlamaV3 1.4.1; others keep all tokens, and its decode kernel
+        (``triton_paged.py``) reads them all.
+        """
+        return shape.model_type in _EXLLAMA_RINGS or shape.model_type.startswith("gemma4")
+
+    def cells(self, scenario: Scenario, window: int, tokens: int, sequences: int) -> Cells:
+        """Count a ring of whole pages for each sequence: the window and two pages more."""
+        found = super().cells(scenario, window, tokens, sequences)
+        ring = up(window + 2 * self.page_tokens, self.page_tokens) if window else 0
+        return replace(found, slide=sequences * ring, stream_slide=ring)
 
 
 class Mlx(Runtime):

@@ -154,6 +154,7 @@ class Runtime:
     memory_model: ClassVar[str] = ""  # what records of frameworks.yaml call it
     page_tokens: ClassVar[int] = 1  # the cache of a sequence grows by so many at once
     windowed: ClassVar[bool] = False  # sliding layers keep their window alone
+    slide_bits: ClassVar[float | None] = None  # of a kept window, whatever the cache's type
     reads_window: ClassVar[bool] = False  # sliding layers read theirs alone, whatever is kept
     cache_checked: ClassVar[bool] = False  # against the program's own, not only its source
     claims_memory: ClassVar[bool] = False  # all that is left becomes cache when it starts
@@ -173,8 +174,7 @@ class Runtime:
     reads_speculators: ClassVar[bool] = False  # draft heads as vLLM's speculators library has them
     chunk_tokens: ClassVar[int | None] = 2048
     """Tokens of a prompt computed at once; None: all of it."""
-    sees_card: ClassVar[bool] = False
-    """What it holds while it computes follows from the card as well."""
+    sees_card: ClassVar[bool] = False  # what it computes in follows from the card as well
     image_bytes: ClassVar[int] = _HALF_BYTES
     """Bytes of a number in which the tower that reads images computes."""
     most_sequences: ClassVar[int] = 2**16

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -14,6 +14,9 @@ from advisor.knowledge.programs import About, Capability
 from advisor.knowledge.types import Format, Framework, Gpu
 from advisor.models.shape import Shape
 from advisor.models.stored_tensors import Model
+
+if TYPE_CHECKING:
+    from advisor.reading.format_patterns import Tag
 
 GGUF_FILE: Final = "gguf_repos.tsv"
 DTYPES = ("float16", "bfloat16")
@@ -185,6 +188,8 @@ def download_of(
     framework: Framework, precision: Format, model: Model, *, head: bool = False
 ) -> str | None:
     """Name what holds the weights and can be downloaded, where one is known."""
+    if framework.library_tags and (tag := _library_tag(model, precision)) and not head:
+        return tag.name
     if _is_gguf(framework, precision):
         return seen_gguf(model, precision, head=head)
     made = model.hf_id if makes(framework, precision, model) else None
@@ -193,9 +198,11 @@ def download_of(
 
 def download_facts(
     framework: Framework, precision: Format, model: Model, *, head: bool = False
-) -> Iterator[tuple[str, str | bool | None]]:
+) -> Iterator[tuple[str, str | float | bool | None]]:
     """Tell rules where the weights come from, and whether it was seen or is a publisher's habit."""
-    seen = (model.hf_id or "", precision.name) in _files().seen and not head
+    tag = _library_tag(model, precision) if framework.library_tags and not head else None
+    seen = tag is not None or ((model.hf_id or "", precision.name) in _files().seen and not head)
+    yield "weights.library_size", tag.listed_bytes if tag else None
     yield "weights.download", download_of(framework, precision, model, head=head)
     yield "weights.download_seen", seen or not _is_gguf(framework, precision)
     yield "weights.own_files", model.hf_id is None or model.stored is not None
@@ -361,12 +368,16 @@ def own_gguf(model: Model, precision: Format) -> str | None:
 
 def ollama_from(model: Model, precision: Format) -> str:
     """Name what Ollama builds on: a tag of its library, a repository, else a file."""
-    from advisor.reading.format_patterns import tag_of  # noqa: PLC0415  of one framework
-
-    if model.hf_id and not model.stored and (tag := tag_of(model.name, precision.name)):
-        return tag
+    if tag := _library_tag(model, precision):
+        return tag.name
     seen = seen_gguf(model, precision)
     return f"hf.co/{seen}" if seen else f"./{gguf(model, precision)}"
+
+
+def _library_tag(model: Model, precision: Format) -> Tag | None:
+    from advisor.reading.format_patterns import tag_of  # noqa: PLC0415  of one framework
+
+    return tag_of(model.name, precision.name) if model.hf_id and not model.stored else None
 
 
 def projector(model: Model) -> str | None:

@@ -92,7 +92,8 @@ def ram_pace(request: Request, gpu: Gpu | None, knowledge: Knowledge) -> RamPace
         return _told(request, gpu, knowledge.policy)
     if gpu is None or (gpu.unified_memory and gpu.vendor != ALONE):
         return None
-    rates, channels = _usual_rates(gpu, knowledge.policy), _usual_channels(gpu, knowledge.policy)
+    rates = _usual_rates(gpu, knowledge.policy)
+    channels = _usual_channels(gpu, request.ram_gib, knowledge.policy)
     return RamPace(rates * channels * _exact(_MT), assumed=True)
 
 
@@ -126,7 +127,8 @@ def _told(request: Request, gpu: Gpu | None, policy: Mapping[str, float]) -> Ram
     cpu, sockets = ram.find_cpu(request.cpu) if request.cpu else (None, 1)
     if cpu:
         _refuse_unlike(kind, cpu, sockets)
-    channels = _channels(kind, cpu, sockets, gpu, policy)
+    there = _usual_channels(gpu, request.ram_gib, policy)
+    channels = _channels(kind, cpu, sockets, there)
     rates = _rates(kind, cpu, ram.ram_types()) or _usual_rates(gpu, policy)
     bandwidth = rates * channels * _exact(_MT)
     return RamPace(bandwidth, _said(kind, cpu, rates, channels, bandwidth))
@@ -141,9 +143,7 @@ def _refuse_unlike(kind: RamKind, cpu: Cpu, sockets: int) -> None:
         raise RequestError(f"{cpu.name} has {has}, not {kind.channels}", hint="Leave them out.")
 
 
-def _channels(
-    kind: RamKind, cpu: Cpu | None, sockets: int, gpu: Gpu | None, policy: Mapping[str, float]
-) -> Range:
+def _channels(kind: RamKind, cpu: Cpu | None, sockets: int, there: Range) -> Range:
     """Give the channels that are filled: as stated, else by the sticks, else all there are.
 
     A program on two processors reads at least what is beside one of them, at most what is beside
@@ -151,7 +151,6 @@ def _channels(
     """
     if kind.channels:
         return _exact(kind.channels)
-    there = _usual_channels(gpu, policy)
     if cpu:
         there = Range(cpu.channels, cpu.channels * sockets, cpu.channels)
     elif kind.sticks and kind.sticks > _SLOTS:
@@ -184,11 +183,17 @@ def _usual_rates(gpu: Gpu | None, policy: Mapping[str, float]) -> Range:
     return Range(policy["ram_slowest_mt_s"], policy[fastest])
 
 
-def _usual_channels(gpu: Gpu | None, policy: Mapping[str, float]) -> Range:
+def _usual_channels(gpu: Gpu | None, gib: float | None, policy: Mapping[str, float]) -> Range:
+    """Give the channels of machines with such a card; where RAM is stated, what it can fill.
+
+    With less than fills a server it may be a desktop.
+    """
     least = most = policy["ram_desktop_channels"]
     segment = gpu.segment if gpu else "consumer"
     if segment in _SERVERS:
-        return Range(policy["ram_server_least_channels"], policy["ram_server_most_channels"])
+        fewest, every = (policy[f"ram_server_{end}_channels"] for end in ("least", "most"))
+        filled = gib * GIB // policy["ram_server_module_bytes"] if gib else every
+        return Range(fewest if filled >= fewest else least, min(every, max(filled, most)))
     if segment == "workstation":
         most = policy["ram_workstation_most_channels"]
     return Range(least, most)

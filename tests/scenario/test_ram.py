@@ -19,8 +19,8 @@ def estimated(**given: object) -> Figure:
 
 
 def test_unstated_bandwidth_is_that_of_machines_with_such_a_card() -> None:
-    def ends(card: str) -> tuple[float, float] | None:
-        pace = ram_pace(Request(ram_gib=64.0), KNOWLEDGE.gpus[card], KNOWLEDGE)
+    def ends(card: str, gib: float | None = None) -> tuple[float, float] | None:
+        pace = ram_pace(Request(ram_gib=gib), KNOWLEDGE.gpus[card], KNOWLEDGE)
         assert pace is None or (pace.assumed and not pace.said)
         return (pace.bandwidth.least / 1e9, pace.bandwidth.most / 1e9) if pace else None
 
@@ -28,6 +28,11 @@ def test_unstated_bandwidth_is_that_of_machines_with_such_a_card() -> None:
     assert ends("GeForce RTX 5070 Mobile") == pytest.approx((42.656, 120))
     assert ends("RTX A6000") == pytest.approx((42.656, 204.8))
     assert ends("H100 SXM5 80 GB") == pytest.approx((127.968, 614.4))
+    assert ends("H100 SXM5 80 GB", 1024) == pytest.approx((127.968, 614.4))
+    assert ends("H100 SXM5 80 GB", 64) == pytest.approx((127.968, 409.6)), "eight modules of 8 GiB"
+    assert ends("Tesla P40", 32) == pytest.approx((42.656, 204.8)), "it may be a desktop"
+    assert ends("Tesla P40", 16) == pytest.approx((42.656, 102.4))
+    assert ends("GeForce RTX 4090", 8) == pytest.approx((42.656, 102.4))
     assert ends("Apple M2 Max") is None, "one memory: nothing lies beside it"
 
 
