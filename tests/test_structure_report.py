@@ -118,16 +118,16 @@ def test_the_map_in_the_docs_is_drawn_from_the_program(structure: ModuleType) ->
 
 
 AT_MOST = {
-    "modules": 311,
+    "modules": 314,
     "circles of modules": 0,
     "circles of packages": 0,
     "imports in functions, our modules": 54,
     "longest import chain": 34,
-    "longest with imports in functions": 40,
+    "longest with imports in functions": 41,
     "modules of at most 60 lines": 5,
-    "modules used by one only": 54,
+    "modules used by one only": 56,
     "modules that one advise loads": 115,
-    "places that keep results": 77,
+    "places that keep results": 80,
     "modules named own, yours or room": 1,
 }
 """What the program is by today; decision 31 says what was aimed at. Lower a figure that fell."""

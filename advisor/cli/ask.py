@@ -63,7 +63,8 @@ def ask(
     """Answer a question in plain words: how it was read, as flags of advise, then the report.
 
     The words decide, not a language model: the same sentence is always read in the same way. Where
-    it names no card, the one of your settings is meant.
+    it names no card, the one of your settings is meant; where it names several models, each is
+    answered.
 
     Example: advisor ask "llama 3 8b with 32k context on a 4090"
     """
@@ -74,17 +75,56 @@ def ask(
         return
     why = bool(_WHY.intersection(map(str.casefold, read.left)))
     read.left = [word for word in read.left if not why or word.casefold() not in _ANSWERED]
-    _show(read, _as_flags(read.settings), aside=format_ is not _TEXT)
-    advise(
-        **_values(read),
-        format_=format_,
-        length=length or (Length.standard if why else Length.short),
-        output=output,
-        rules=own.rules,
-        templates=own.templates,
-        knowledge=own.knowledge,
-        fail_unless_fits=fail_unless_fits,
-    )
+    length = length or (Length.standard if why else Length.short)
+    _advise_each(read, format_, length, output, own, fail_unless_fits=fail_unless_fits)
+
+
+def _advise_each(
+    read: Read,
+    format_: Format,
+    length: Length,
+    output: Path | None,
+    own: OwnFiles,
+    *,
+    fail_unless_fits: bool,
+) -> None:
+    """Answer for each model that is named, as text.
+
+    Raises:
+        RequestError: Several are, and one document is asked for.
+    """
+    if read.more and (format_ is not _TEXT or output):
+        raise RequestError(
+            f"'{read.settings['model']}' and '{read.more[0]['model']}' are two models",
+            hint="Ask for one of them, or as text.",
+        )
+    failed = False
+    for settings in _each(read):
+        _show(read, _as_flags(settings), aside=format_ is not _TEXT)
+        try:
+            advise(
+                **_values(settings),
+                format_=format_,
+                length=length,
+                output=output,
+                rules=own.rules,
+                templates=own.templates,
+                knowledge=own.knowledge,
+                fail_unless_fits=fail_unless_fits,
+            )
+        except typer.Exit:
+            failed = True
+    if failed:
+        raise typer.Exit(NOT_FITTING)
+
+
+def _each(read: Read) -> Iterator[Mapping[str, object]]:
+    """Give the settings for each model that is named; what is said of all is said once."""
+    yield read.settings
+    read.assumed, read.left = "", []
+    for other in read.more:
+        typer.echo("")
+        yield {k: v for k, v in {**read.settings, **other}.items() if v is not None}
 
 
 def _show(read: Read, flags: str, *, aside: bool) -> None:
@@ -113,6 +153,7 @@ def _list(read: Read, form: str, output: Path | None, knowledge: Stack) -> None:
             taken[key] = value if isinstance(value, int) else str(value)
         else:
             read.left.append(f"{key.replace('_', '-')} {value}")
+    read.left += [f"model {one['model']}" for one in read.more]
     _take_use(read, taken)
     _show(read, f"{read.asks} {_as_flags(taken)}".rstrip(), aside=form != "text")
     if "precision" in taken:
@@ -138,10 +179,10 @@ def _as_flags(said: Mapping[str, object]) -> str:
     return " ".join(dict.fromkeys(f"--{key.replace('_', '-')} {value}" for key, value in flags))
 
 
-def _values(read: Read) -> dict[str, object]:
+def _values(settings: Mapping[str, object]) -> dict[str, object]:
     """Give every flag of a request as if it had been typed."""
     values: dict[str, object] = {setting.typed_name: None for setting in FLAGS}
-    for key, value in read.settings.items():
+    for key, value in settings.items():
         setting = WITH_UNITS.get(key) or SETTINGS[key]
         values[setting.typed_name] = value if setting.kind == "whole" else str(value)
     return values | standing(name for name, value in values.items() if value is None)

@@ -151,6 +151,18 @@ def _near(formats: Mapping[str, Format]) -> Mapping[str, Sequence[str]]:
 # ---- the format within the name of a repository or file
 
 
+_BITS: Final = re.compile(r"(\d(?:\.\d+)?)[\s-]*(?:bits?|bpw)", re.IGNORECASE)
+_PACKED_BY: Final = re.compile(r"EXL[23]|MLX")
+
+
+def bits_of_family(precision: str, held: str | None) -> str:
+    """Read bits alone as those of the family that a name says: ``2bit`` beside ``...-exl2``."""
+    bits, family = _BITS.fullmatch(precision.strip()), _PACKED_BY.match(held or "")
+    if not (bits and family):
+        return precision
+    return f"{family[0]} {bits[1]}{'-bit' if family[0] == 'MLX' else 'bpw'}"
+
+
 class FormatSaid(Struct, frozen=True):
     """What a name says of the format of the weights."""
 
@@ -163,6 +175,7 @@ class FormatSaid(Struct, frozen=True):
 _WORDS: Final[Sequence[tuple[str, str]]] = (
     (r"nvfp4a?(16)?|fp4", "NVFP4"),
     (r"mxfp4([-_ ]?moe)?", "MXFP4"),
+    (r"mxfp8", "MXFP8"),
     (r"(w4a16|int4)[-_ ]?(auto[-_ ]?round|gptq)", "GPTQ 4-bit"),
     (r"auto[-_ ]?round([-_ ]?(w4a16|int4|4[-_ ]?bits?))?", "GPTQ 4-bit"),
     (r"gptq[-_ ]?(int8|8[-_ ]?bits?|w8a16)", "GPTQ 8-bit"),
@@ -252,7 +265,9 @@ def _without(text: str, found: re.Match[str]) -> str:
 FILE: Final = "ollama_tags.tsv"
 _RELEASE: Final = re.compile(r"v\d+(?:\.\d+)*")
 """Behind a size: ``7b-instruct-v1.1`` has the size of ``7b``."""
-_TUNED: Final = frozenset({"instruct", "chat", "it", "text", "base", "latest"})
+_TUNED: Final = frozenset(
+    {"instruct", "chat", "it", "text", "base", "latest", "coding", "mtp", "qat"}
+)
 
 
 class Tag(Struct, frozen=True):

@@ -38,8 +38,8 @@ from advisor.reading.public_made import SAME_WITHIN
 from advisor.reading.public_sizing import model_of
 from advisor.reading.published import is_draft
 
+# what tells releases of one model apart: active size, date, context, experts
 _FREE: Final = re.compile(r"a\d+(?:\.\d+)?b|\d{4}|\d+k|\d+e")
-"""Words that tell releases of one model apart: active size, date, context, experts."""
 _MOST_TOKENS: Final = 40
 
 
@@ -49,6 +49,7 @@ class Match(Struct, frozen=True):
     model: Model
     tuned: bool = False
     """Whether the rest says that it is a fine-tune of it."""
+    unlisted: bool = False  # whether the rest is taken for how a fine-tune is called
 
 
 def match(knowledge: Knowledge, parts: NameParts, said: FormatSaid) -> Match | None:

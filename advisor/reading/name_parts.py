@@ -266,6 +266,8 @@ class Words(Struct, frozen=True):
     tuned: frozenset[str]
     """Words of fine-tunes: what bears one has the sizes of its base."""
     filler: frozenset[str]
+    other: re.Pattern[str]
+    """Within a word: it tells a model of another size than the base that a name bears."""
     short: Mapping[str, str]
     """A word that stands for a base within names of fine-tunes (``l3``) -> the base."""
     releases: Mapping[str, Release]
@@ -309,6 +311,7 @@ def words() -> Words:
         packers=frozenset(kinds["packer"]),
         tuned=frozenset(kinds["tuned"]),
         filler=frozenset(kinds["filler"]),
+        other=re.compile("|".join(kinds["other"])),
         short=kinds["short"],
         releases=releases,
         same=kinds["same"],

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from functools import cache
 
 from advisor.errors import RequestError, nearest
+from advisor.files import data_dir
 from advisor.knowledge.catalogue import MAKERS, sizes_of
 from advisor.knowledge.index import gpu_core, gpu_words, is_size_word, makers_named, spellings_of
 from advisor.knowledge.merit_scale import card_names
@@ -40,7 +42,8 @@ def unknown_card(knowledge: Knowledge, text: str) -> RequestError:
     message = f"unknown GPU '{text}'."
     if not gpu_core(text):
         return RequestError(message, hint="Write the model too, for example 'RTX 4090'.")
-    return RequestError(message, hint=did_you_mean_cards(near_cards(knowledge, text)))
+    name = next((name for _, name in counts_in(text)), text)
+    return RequestError(message, hint=did_you_mean_cards(near_cards(knowledge, name)))
 
 
 ONLY_MEMORY = re.compile(
@@ -130,6 +133,7 @@ _BEFORE = re.compile(
 )
 _AFTER = re.compile(rf"(\S.*?)[\s,]*\(?\s*(?:{_SIGN}\s*(\d{{1,3}})|(\d{{1,3}})\s*{_SIGN})\s*\)?")
 _INSIDE = re.compile(rf"(\S.*?\s)\(?(\d{{1,2}})\s*{_SIGN}\s*(\S.*)")
+_GLUED = re.compile(r"([2-9]|1[0-6])([abhlvtp]\d{1,3}s?\b.*)", re.IGNORECASE)
 _WORD = re.compile(rf"(?:a\s+)?({'|'.join(_WORDS)})[\s-]{_OF}\s*(\S.*)", re.IGNORECASE)
 _WORD_AFTER = re.compile(r"(\S.*?)[\s,]+\(?(dual|twin|pair|double|triple|quad)\)?", re.IGNORECASE)
 _BETWEEN = re.compile(r"\s*(?:[,;&]|(?<!\bw)/)\s*|\s+(?:and|plus|und|et|y|with)\s+", re.IGNORECASE)
@@ -145,6 +149,8 @@ def counts_in(text: str) -> Iterator[tuple[int, str]]:
         yield int(found[2] or found[3]), found[1]
     if found := _INSIDE.fullmatch(text):
         yield int(found[2]), f"{found[1]}{found[3]}"
+    if found := _GLUED.fullmatch(text):
+        yield int(found[1]), found[2]
     if found := _WORD.fullmatch(text):
         yield _WORDS[found[1].casefold()], found[2]
     if found := _WORD_AFTER.fullmatch(text):
@@ -184,6 +190,43 @@ def split_at_words(text: str) -> Sequence[str]:
     return [piece for piece in _BETWEEN.split(text) if piece]
 
 
+_PRODUCTS = "product_names.tsv"
+_BRAND = r"(?:with\s+)?(?:an?\s+)?(?:nvidia|geforce|rtx|gtx|radeon|rx|amd|intel|arc|quadro)"
+_MARKS = (
+    r"(?:[\s-]+\(?(?!rtx|gtx|rx|m[1-5]\b|a\d{3,4}m?\b|arc)(?:\d{1,2}[a-z]{0,3}|pro|plus|max|slim|hx"
+    rf"|oled|duo|gen\s*\d+|20[12]\d|r\d|\d{{4}}(?=[\s,]+{_BRAND})|[a-z]{{1,3}}\d{{2,4}}\w*"
+    r"|\d{2}[a-z]{2,4}\d\w*)(?![\w.])\)?)"
+)
+"""What stands behind a series: size, generation, year, number."""
+
+
+@cache
+def _computers() -> Mapping[str, re.Pattern[str]]:
+    lines = (data_dir("knowledge") / _PRODUCTS).read_text("utf-8").splitlines()
+    rows = [line.split("\t") for line in lines if not line.startswith("#")]
+    makers = "|".join({maker for _, maker, _ in rows})
+    boards = "|".join(rows[-1][2].split(", "))
+    found = {"maker": re.compile(rf"\b(?:{boards})\b", re.IGNORECASE)}
+    for kind in ("desktop", "laptop"):
+        series = [one for row in rows if row[0] == kind for one in row[2].split(", ")]
+        spelled = "|".join(map(re.escape, sorted(series, key=len, reverse=True)))
+        spelled = spelled.replace(r"\ ", r"[\s-]*")
+        plain = rf"(?:{makers})\s+(?:{spelled}){_MARKS}*|(?:{spelled}){_MARKS}+"
+        for name, named in ((kind, plain), (f"{kind} alone", rf"{plain}|(?:{spelled})")):
+            found[name] = re.compile(rf"\b(?:{named})(?![\w.])", re.IGNORECASE)
+    return found
+
+
+def as_computer(text: str, how: str = "") -> str:
+    """Write a laptop's product name as what it says of its card, a desktop's as nothing.
+
+    A series stands with its maker or with what follows it; `` alone`` where all is a card's name.
+    """
+    known = _computers()
+    rest = known[f"desktop{how}"].sub(" ", text)
+    return known[f"laptop{how}"].sub(" laptop ", rest).strip()
+
+
 _LETTERS = re.compile(r"[a-z]{5,}")
 _CLOSE = 0.8
 
@@ -199,6 +242,8 @@ def otherwise_spelled(knowledge: Knowledge, text: str) -> Iterator[tuple[str, st
 
     Only names of makers and machines are; no word that a card's name may have is touched.
     """
+    if (alone := as_computer(text, " alone")) != text:
+        yield alone, ""
     if beside := _BESIDE_CPU.search(text):
         yield beside[1], ""
     known, right = _words_of_makers(knowledge), dict[str, str]()
@@ -207,9 +252,25 @@ def otherwise_spelled(knowledge: Knowledge, text: str) -> Iterator[tuple[str, st
             get_close_matches(word, known["made"], 1, _CLOSE) if word not in known["any"] else ()
         )
         right |= dict.fromkeys([word] if close else [], "".join(close))
+    if _computers()["maker"].search(text) and (less := _less_series(known, text)):
+        yield less, ""
     if right:
         put = _LETTERS.sub(lambda found: right.get(found[0], found[0]), text.casefold())
         yield put, "".join(f", with {new} for {typed}" for typed, new in right.items())
+
+
+_SERIES = re.compile(r"(?<![\w+.-])([a-z]{3,})(\d{2,3})?\+?(?![\w.-])", re.IGNORECASE)
+
+
+def _less_series(known: Mapping[str, frozenset[str]], text: str) -> str:
+    """Leave out words that no card, maker or machine is called by: a board's series."""
+
+    def put(said: re.Match[str]) -> str:
+        kept = known["cards" if said[2] else "any"]
+        return said[0] if said[1].casefold() in kept else " "
+
+    less = _SERIES.sub(put, text)
+    return less if less != text else ""
 
 
 @by_identity
@@ -222,4 +283,4 @@ def _words_of_makers(knowledge: Knowledge) -> Mapping[str, frozenset[str]]:
     brands = {word for maker in MAKERS.values() for word in maker.words}
     boards = {phrase for phrase in said.words if " " not in phrase}
     made = frozenset(w for w in products | brands | boards if _LETTERS.fullmatch(w))
-    return {"any": frozenset(cards | noise) | made, "made": made}
+    return {"any": frozenset(cards | noise) | made, "made": made, "cards": frozenset(cards)}

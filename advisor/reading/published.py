@@ -12,12 +12,14 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from msgspec import json
+from msgspec.structs import replace
 
 from advisor.files import data_dir
-from advisor.knowledge.types import ModelRecord
+from advisor.knowledge.types import Knowledge, ModelRecord
+from advisor.memo import by_identity
 from advisor.models.shape import UNKNOWN
 from advisor.reading.format_patterns import GGUF_TYPE, PLAIN, FormatSaid, said_in
-from advisor.reading.name_parts import words
+from advisor.reading.name_parts import NameParts, words
 from advisor.reading.public_list import PublicModel, bare_key, beginning, every_named, exact
 
 GGUF_DEFAULT: Final = "Q4_K_M"
@@ -94,6 +96,8 @@ def active_said(name: str) -> float | None:
 def published_format(public: PublicModel) -> str | None:
     """Name the weight format that its files hold, None for 16 bits and where it is not told."""
     said = _said(public).precision
+    if said == "MXFP8":
+        return "MLX 8-bit" if "mlx" in public.hf_id.lower() else "FP8"
     if GGUF_TYPE.fullmatch(said):
         return said.upper() if has_gguf(public) else None
     if has_gguf(public):
@@ -298,3 +302,19 @@ def _marks_release(word: str) -> bool:
     known = words()
     plain = word in known.tunings or word in known.filler
     return plain or bool(_RELEASE.fullmatch(word) or _SIZED.fullmatch(word))
+
+
+def less_publisher(knowledge: Knowledge, parts: NameParts) -> NameParts:
+    """Part ``ByteDance-Seed_Seed-OSS-36B``, as packers write it, where the publisher is known."""
+    publisher, _, name = parts.name.partition("_")
+    named = (publisher and name) and (
+        publisher.casefold() in _publishers(knowledge)["of"]
+        or exact(f"{publisher}/{said_in(name).rest.strip(' -_')}")
+    )
+    return replace(parts, name=name) if named else parts
+
+
+@by_identity
+def _publishers(knowledge: Knowledge) -> Mapping[str, frozenset[str]]:
+    hf_ids = (record.hf_id or "" for record in knowledge.models.values())
+    return {"of": frozenset(hf_id.partition("/")[0].casefold() for hf_id in hf_ids)}

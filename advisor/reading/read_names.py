@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from advisor.errors import RequestError, UserError
 from advisor.knowledge.index import model_key, model_words
 from advisor.knowledge.types import Knowledge, ModelRecord
-from advisor.memo import by_identity
 from advisor.models import model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.reading.format_patterns import FormatSaid, Tag, default_tag, said_in, tag_named
@@ -36,10 +35,15 @@ from advisor.reading.name_parts import (
 )
 from advisor.reading.public_list import exact
 from advisor.reading.public_sizing import model_of
-from advisor.reading.published import abridged, is_packed, unpacked_name
+from advisor.reading.published import (
+    GGUF_DEFAULT,
+    abridged,
+    is_packed,
+    less_publisher,
+    unpacked_name,
+)
+from advisor.reading.unlisted import unlisted
 
-_GGUF_DEFAULT: Final = "Q4_K_M"
-"""What llama.cpp takes from a GGUF repository where no file is named (common/arg.cpp)."""
 _MOST_SAID: Final = 4
 
 
@@ -52,7 +56,7 @@ def read_by_words(knowledge: Knowledge, text: str) -> ModelRead:
     try:
         return _by_words(knowledge, text)
     except RequestError:
-        for otherwise in (_with_its_size, _with_a_unit, _in_its_folder):
+        for otherwise in (_with_its_size, _with_a_unit, _in_its_folder, _not_listed):
             if read := otherwise(knowledge, text):
                 return read
         raise
@@ -64,9 +68,17 @@ def _in_its_folder(knowledge: Knowledge, text: str) -> ModelRead | None:
     if folder is None:
         return None
     try:
-        return _by_words(knowledge, f"{folder[1]}/{folder[2]}")
+        return read_by_words(knowledge, f"{folder[1]}/{folder[2]}")
     except UserError:
         return None
+
+
+def _not_listed(knowledge: Knowledge, text: str) -> ModelRead | None:
+    """Read somebody's repository or file as the model whose whole name it bears."""
+    parts = parts_of(text)
+    said = _format_of(parts)
+    found = None if " " in text else unlisted(knowledge, parts, said)
+    return _read(knowledge, text, parts, said, found) if found else None
 
 
 def _with_its_size(knowledge: Knowledge, text: str) -> ModelRead | None:
@@ -133,7 +145,7 @@ _ACTIVE: Final = 1.5e9
 
 def _by_words(knowledge: Knowledge, text: str) -> ModelRead:
     parts = parts_of(text)
-    bare = _less_publisher(knowledge, parts)
+    bare = less_publisher(knowledge, parts)
     parts, said = (parts if parts.publisher else bare), _format_of(bare)
     whole = listed_whole(knowledge, parts)
     if whole is not None:
@@ -284,22 +296,6 @@ def _newest(
     return ModelRead(model, held, (f"{line}.{also}",), tuple(others), mixed)
 
 
-def _less_publisher(knowledge: Knowledge, parts: NameParts) -> NameParts:
-    """Part ``ByteDance-Seed_Seed-OSS-36B``, as packers write it, where the publisher is known."""
-    publisher, _, name = parts.name.partition("_")
-    named = (publisher and name) and (
-        publisher.casefold() in _publishers(knowledge)["of"]
-        or exact(f"{publisher}/{said_in(name).rest.strip(' -_')}")
-    )
-    return replace(parts, name=name) if named else parts
-
-
-@by_identity
-def _publishers(knowledge: Knowledge) -> Mapping[str, frozenset[str]]:
-    hf_ids = (record.hf_id or "" for record in knowledge.models.values())
-    return {"of": frozenset(hf_id.partition("/")[0].casefold() for hf_id in hf_ids)}
-
-
 def _format_of(parts: NameParts) -> FormatSaid:
     """Take the format out of the name; that of a file or tag goes before the repository's."""
     mlx = "mlx" in publisher_words(parts.publisher)
@@ -329,7 +325,7 @@ def _read(
     if plain or not (told or model_key(text) != model_key(model.name)):
         return ModelRead(model)
     line = f"{_quoted(text)} is read as {model.name}"
-    line += ", whose sizes it has as a fine-tune" if found.tuned else ""
+    line += _AS_TUNED[found.unlisted] if found.tuned else ""
     if parts.publisher:
         model = replace(model, name=_name_of(parts, model, said), hf_id=own)
     elif found.tuned:
@@ -339,9 +335,15 @@ def _read(
         held_model = _holding(model, held, own=bool(parts.publisher))
         return ModelRead(held_model, held, (f"{line} in {held}{remark}.",), mixed=mixed)
     if parts.is_gguf:
-        line += f" in {_GGUF_DEFAULT}, which llama.cpp takes where no file is named"
-        return ModelRead(_holding(model, _GGUF_DEFAULT, own=True), "", (f"{line}.",))
+        line += f" in {GGUF_DEFAULT}, which llama.cpp takes where no file is named"
+        return ModelRead(_holding(model, GGUF_DEFAULT, own=True), "", (f"{line}.",))
     return ModelRead(model, "", (f"{line}.",))
+
+
+_AS_TUNED: Final = (
+    ", whose sizes it has as a fine-tune",
+    ", whose name it bears and whose sizes a fine-tune has (no list here has it)",
+)
 
 
 def _quoted(text: str) -> str:
@@ -357,10 +359,11 @@ def _as_typed(parts: NameParts, said: FormatSaid) -> str:
     """Give the name of a fine-tune as it was typed, less its format."""
     rest = _ENDS.sub("", said.rest)
     typed = parts.name[: len(rest)]
-    return "-".join((typed if typed.casefold() == rest else rest).split())
+    return _GAPS.sub("-", typed if typed.casefold() == rest else rest)
 
 
 _ENDS: Final = re.compile(r"[\s._-]+$")
+_GAPS: Final = re.compile(r"[_-]*\s[\s_-]*")
 
 
 def _held(knowledge: Knowledge, word: str) -> tuple[str, str, bool]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct, field
 
 from advisor.errors import RequestError, UserError
-from advisor.knowledge.catalogue import PROCESSOR, Cards, are_machines, sizes_of
+from advisor.knowledge.catalogue import MAKERS, PROCESSOR, Cards
 from advisor.knowledge.merit_scale import card_names
 from advisor.knowledge.types import Knowledge
+from advisor.memo import by_identity
 from advisor.reading import find_cards
 from advisor.reading.name_parts import SIZE
 from advisor.reading.near import ONLY_MEMORY
@@ -21,7 +22,7 @@ from advisor.units import GIB, shell_word
 EXAMPLE = 'Name a card and a model: "can I run llama 3.1 8b on an RTX 3060 12GB".'
 _PLURAL = re.compile(r"(?<=[0-9a-z])s\b", re.IGNORECASE)
 _MEMORY = re.compile(
-    rf"(?<![\w.])(?P<c>(?:\d{{1,2}}x|{'|'.join(COUNTS)})\s+)?(?P<n>\d{{1,3}})\s?(?:gi?b|go?)\b",
+    rf"(?<![\w.~])(?P<c>(?:\d{{1,2}}x|{'|'.join(COUNTS)})\s+)?(?P<n>\d{{1,3}})\s?(?:gi?b|go?)\b",
     re.IGNORECASE,
 )
 _PORTABLE = frozenset({"laptop", "notebook"})
@@ -36,8 +37,10 @@ class Read(Struct):
     """Flags of ``models-for`` and ``gpus-for`` that are none of a request."""
     asks: Literal["advise", "models-for", "gpus-for"] = "advise"
     """The command that answers it."""
-    assumed: str = ""
-    """What was taken for granted, a sentence."""
+    assumed: str = ""  # what was taken for granted, a sentence
+    more: list[dict[str, object]] = field(default_factory=list)
+    """Settings that are others for each further model; None takes one away."""
+    text: str = ""  # the question, less its numbers
 
 
 def assume_card(
@@ -67,7 +70,9 @@ def assume_card(
         more = len(_MEMORY.findall(text)) > 1
         told = _take_memory(int(said["n"]), knowledge, settings, of_card=more)
         return assume_card(rest, names, knowledge, settings) if more else (rest, told)
-    if any(word.casefold() in names or _has_figure(word) for word in rest):
+    boards = board_words(knowledge)["all"]
+    said_of = (word for word in rest if word.casefold() not in boards)
+    if any(word.casefold() in names or _has_figure(word) for word in said_of):
         return words, ""
     usual = (knowledge.gpus[name] for name in card_names(knowledge).of_memory)
     name = next((gpu.name for gpu in usual if gpu.vram_bytes == int(said["n"]) * GIB), None)
@@ -110,10 +115,41 @@ def _take_memory(
     total = sum(gpu.vram_bytes or 0 for gpu in each)
     if size * GIB == total:
         return ""
+    if cards.gpu.unified_memory and size * GIB < total and _SIZED.search(str(settings["gpu"])):
+        return f"{size} GB are taken as what its graphics may use of its memory."
     if of_card or size * GIB < total or "ram" in settings or cards.gpu.unified_memory:
         find_cards(knowledge, sized)
     settings["ram"] = f"{size}GB"
     return f"{size} GB are taken as the computer's RAM: {cards.gpu.name} has no such memory."
+
+
+@by_identity
+def board_words(knowledge: Knowledge) -> Mapping[str, frozenset[str]]:
+    """Give the words that boards are called by, and their makers."""
+    boards = {word for phrase in card_names(knowledge).words for word in phrase.split()}
+    return {"all": frozenset(boards | {w for one in MAKERS.values() for w in one.words})}
+
+
+@by_identity
+def boards_with_figures(knowledge: Knowledge) -> Mapping[str, re.Pattern[str]]:
+    """Give what finds series of boards that bear a figure, ``Ventus 2X``, which counts nothing."""
+    named = (re.escape(one) for one in card_names(knowledge).words if re.search(r" .*\d", one))
+    return {"named": re.compile(rf"\b(?:{'|'.join(named)})\b", re.IGNORECASE)}
+
+
+def unexplained(left: Iterable[str], knowledge: Knowledge, gpu: object) -> list[str]:
+    """Leave out what says no more than which board it is, or the card once more."""
+    if not gpu:
+        return list(left)
+    boards, asked = board_words(knowledge)["all"], find_cards(knowledge, str(gpu))
+    meant = [word for word in left if word.casefold().strip("+") not in boards]
+    if not asked.gpu.stands_alone:
+        return meant
+    named = ((word, card_in(word, knowledge)) for word in meant)
+    return [word for word, card in named if not (card and _is_same(knowledge, card, asked))]
+
+
+_SIZED = re.compile(r"\d\s?gi?b\b", re.IGNORECASE)
 
 
 def _portable(card: str, knowledge: Knowledge) -> str:
@@ -128,96 +164,6 @@ def _portable(card: str, knowledge: Knowledge) -> str:
 def _has_figure(word: str) -> bool:
     """Whether a word may name a card: it has a figure and is no size of a model."""
     return any(map(str.isdigit, word)) and not SIZE.fullmatch(word.casefold())
-
-
-_COUNT = rf"(?:\d{{1,2}}|{'|'.join(COUNTS)})"
-_MACHINES = re.compile(
-    rf"(?<![\w.])(?:(?P<n>{_COUNT})[\s-]+(?P<of>(?:(?!{_COUNT}\s)[^\s,;]+\s+){{0,4}}?)"
-    r"(?:machine|node|server|host|mini[\s-]?pc)s?|multi[\s-]?node)\b(?:\s+(?:cluster|with|of)\b)*",
-    re.IGNORECASE,
-)
-
-
-def apart_machines(text: str) -> tuple[str, str]:
-    """Take out how many machines there are: ``two DGX Spark nodes``, ``2 nodes of 8x H100``.
-
-    Returns:
-        The text without, and the words that say so; nothing of one.
-    """
-    said = _MACHINES.search(text)
-    if said is None or (said["n"] or "").casefold() in {"1", "a", "an", "one", "single", "my"}:
-        return text, ""
-    return f"{text[: said.start()]} {said['of'] or ''} {HOLE} {text[said.end() :]}", said[0]
-
-
-def join_machines(said: str, knowledge: Knowledge, read: Read) -> None:
-    """Count the cards of several machines: as many of a kind, or those of each together.
-
-    Raises:
-        RequestError: How many cards that makes does not follow.
-    """
-    gpu = str(read.settings.get("gpu", ""))
-    if not said or not gpu:
-        return
-    first = re.split(r"[\s-]", said.strip())[0]
-    count = int(first) if first.isdigit() else counted(first)
-    named = find_cards(knowledge, gpu)
-    if count == 0 or named.each or not (are_machines(named.gpu) or named.counted):
-        raise RequestError(
-            f"'{said.strip()}': how many cards these machines have is not understood",
-            hint="Name them all, for example 16x H100; they are sized as if one machine held them.",
-        )
-    each = named.gpu.name if named.counted else gpu
-    read.settings["gpu"] = f"{count * named.count}x {each}"
-    if not are_machines(named.gpu):
-        read.assumed = (
-            f"{count * named.count} cards of {count} machines are sized as those of one: what the "
-            "network between them costs in speed is not."
-        )
-
-
-_SAID_SIZE = re.compile(r"\d\s?g(?:i?b)?\b", re.IGNORECASE)
-
-
-def memory_of_ram(knowledge: Knowledge, settings: dict[str, object]) -> None:
-    """Give what has no memory of its own, a Mac or a processor's graphics, the computer's RAM."""
-    gpu, ram = settings.get("gpu"), settings.get("ram")
-    if not (gpu and ram):
-        return
-    whole, machine = f"{gpu}:{ram}", f"{gpu} {ram}"
-    shares = _shares_memory(knowledge, str(gpu))
-    if shares or (not _is_settled(str(gpu), knowledge) and _is_settled(machine, knowledge)):
-        settings["gpu"] = machine
-        del settings["ram"]
-    elif _has_any_memory(knowledge, str(gpu)) and card_in(whole, knowledge):
-        settings["gpu"] = whole
-        del settings["ram"]
-
-
-def _shares_memory(knowledge: Knowledge, text: str) -> bool:
-    """Whether a text names a machine of unified memory, as sold in several sizes, and no size."""
-    if _SAID_SIZE.search(text) or not _is_settled(text, knowledge):
-        return False
-    named = find_cards(knowledge, text)
-    listed = knowledge.gpus.get(named.gpu.name)
-    return bool(named.count == 1 and named.gpu.unified_memory and listed and sizes_of(listed))
-
-
-def _is_settled(text: str, knowledge: Knowledge) -> bool:
-    """Whether a text is understood as cards, and as one kind."""
-    try:
-        return bool(find_cards(knowledge, text))
-    except UserError:
-        return False
-
-
-def _has_any_memory(knowledge: Knowledge, text: str) -> bool:
-    try:
-        named = find_cards(knowledge, text)
-    except UserError as error:
-        return "several memory sizes" in error.message
-    listed = knowledge.gpus.get(named.gpu.name)
-    return listed is not None and not sizes_of(listed) and "GB" not in text.upper()
 
 
 def refuse_other_architecture(knowledge: Knowledge, cards: str, left: Sequence[str]) -> None:
@@ -250,8 +196,8 @@ def refuse_unknown_machine(text: str, left: Sequence[str]) -> None:
             raise RequestError(f"'{said[1]}' is not understood, and no card is named", hint=EXAMPLE)
 
 
+# words of a card's name that name none
 _OF_BOARDS = frozenset({"ti", "xt", "xtx", "gre", "super", "max-q", "duo"})
-"""Words of a card's name that name none."""
 
 
 def refuse_other_cards(knowledge: Knowledge, cards: str, left: Sequence[str]) -> None:
@@ -261,7 +207,7 @@ def refuse_other_cards(knowledge: Knowledge, cards: str, left: Sequence[str]) ->
         RequestError: There is one.
     """
     asked = find_cards(knowledge, cards)
-    figures = (word for word in left if re.search(r"\d{3}|[a-z]\d", word, re.IGNORECASE))
+    figures = (word for word in left if re.search(r"^[^~]*(?:\d{3}|[a-z]\d)", word, re.IGNORECASE))
     named = [
         word
         for word in figures
@@ -281,8 +227,16 @@ def refuse_other_cards(knowledge: Knowledge, cards: str, left: Sequence[str]) ->
 
 def _is_same(knowledge: Knowledge, card: str, asked: Cards) -> bool:
     """Whether a chip's graphics are named beside the chip: ``Ryzen AI Max+ 395, Radeon 8060S``."""
-    alone = bool(asked.gpu.stands_alone) and _is_settled(card, knowledge)
+    alone = bool(asked.gpu.stands_alone) and is_settled(card, knowledge)
     return alone and find_cards(knowledge, card).gpu.name == asked.gpu.name
+
+
+def is_settled(text: str, knowledge: Knowledge) -> bool:
+    """Whether a text is understood as cards, and as one kind."""
+    try:
+        return bool(find_cards(knowledge, text))
+    except UserError:
+        return False
 
 
 def card_in(text: str, knowledge: Knowledge) -> str | None:

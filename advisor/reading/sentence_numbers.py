@@ -12,17 +12,22 @@ from advisor.units import UnitError, parse_whole
 
 HOLE = "|"
 """What stands where something was taken out."""
+TOLD = "~"
+"""What stands before and within words that are no name and are only told."""
 _LONGEST_NAME = 8
 COUNTS = {
     "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "eight": 8, "ten": 10, "dual": 2,
     "twin": 2, "triple": 3, "quad": 4, "both": 2, "a": 1, "an": 1, "one": 1, "single": 1, "my": 1,
 }  # fmt: skip
-_N = r"(?P<n>\d{1,3}(?:[ \u00a0\u202f]\d{3})+|\d[\d,_]*(?:\.\d+)*(?:e\d+)?)\s*(?P<k>[km])?"
+_N = r"(?P<n>\d{1,3}(?:[ \u00a0\u202f]\d{3})+|\d+(?:[,_]\d+)*(?:\.\d+)*(?:e\d+)?)\s*(?P<k>[km])?"
 _GROUPED = re.compile(r"\d{1,3}(?:[. \u00a0\u202f]\d{3})+")
 """A whole number as it is written in Europe: ``128.000``, ``32 768``."""
 _COUNT = rf"(?P<n>\d+|{'|'.join(COUNTS)})"
-_WINDOW = r"(?:context(?:[\s_-]+(?:window|length|size))?|ctx|seq(?:uence)?\s+length"
-_WINDOW += r"|max[\s_-]+(?:model|seq)[\s_-]+len(?:gth)?)"
+_WINDOW = (
+    r"(?:context(?:[\s_-]+(?:windows?|length|len|size|limit))?|ctx(?:[\s_-]size)?|n_ctx|num_ctx"
+)
+_WINDOW += r"|max[\s_-]kv[\s_-]size"
+_WINDOW += r"|seq(?:uence)?\s+length|max[\s_-]+(?:model|seq)[\s_-]+len(?:gth)?)"
 _AT_ONCE = r"(?:concurrent|parallel|simultaneous)"
 _USERS = r"(?:users?|people|persons?|sequences?|slots?|streams?|clients?|sessions?|conversations?)"
 _ASKED = r"(?:requests?|queries|prompts?)"
@@ -35,10 +40,13 @@ _CHANNELS = rf"(?:[\s,]+{_WIDE})"
 _WIDTH = rf"(?:{_CHANNELS}|\s*x\s*\d{{1,2}}(?=\s*(?:[,.;?!]|$)))?"
 _DDR = rf"(?:lp)?ddr[345][lx]?{_RATE}?{_WIDTH}"
 _SIZED = r"(?:\d+\s*x\s*)?\d+\s*(?:[gt]i?b|g|go)(?:\s*x\s*\d+)?"
-_KV = r"(?P<w>f16|bf16|q8_0|q8|q5_1|q5_0|q4_1|q4_0|q4|fp8(?:_e[45]m[23])?|int8|[48]-?bit)"
-_IS = r"\s*(?:of|=|:|at|in|as)?\s*"
+_KV = r"(?P<w>f16|bf16|q8_0|q8|q6|q5_1|q5_0|q4_1|q4_0|q4|fp8(?:_e[45]m[23])?|int8|[48]-?bit)"
+_ABOUT = r"of|at|in|as|is|to|up\s+to|set\s+to|around|about|approx\.?|roughly"
+_IS = rf"\s*(?:(?:{_ABOUT})\b|[=:~\u2248]|\s)*"
 _OWN = "".join(f"(?<!{word} )" for word in ("video", "gpu", "graphics", "unified", "shared"))
 """Before memory that is a card's, or one with the processor."""
+_OF_CARDS = "".join(f"(?<!{word}[ -])" for word in ("rtx", "gtx", "rx", "arc", "tesla"))
+"""Before a number that is a card's: ``RTX 3090 context 8k``."""
 _CLAIM = (
     r"(?:(?:gpu[\s_-])?mem(?:ory)?[\s_-]util(?:i[sz]ation)?"
     r"|(?:(?:free[\s_-])?(?:cuda|gpu)[\s_-])?mem(?:ory)?[\s_-]fraction(?:[\s_-]static)?)"
@@ -53,10 +61,14 @@ _PATTERNS: Sequence[tuple[str, str]] = (
     ("batch", rf"\b(?P<n>\d+)\s+{_AT_ONCE}(?:\s+{_ASKED})?\b"),
     ("batch", rf"\b(?P<n>\d+)\s+{_ASKED}\s+(?:at\s+once|in\s+parallel|at\s+a\s+time)\b"),
     ("context", rf"{_WINDOW}{_IS}{_N}(?:\s+tokens?)?\b"),
-    ("context", rf"\b{_N}[\s-]*(?:tokens?\s+(?:of\s+)?)?(?:{_WINDOW}|tokens?)\b"),
+    ("context", rf"(?<!\w)-c\s+{_N}\b"),
+    (
+        "context",
+        rf"{_OF_CARDS}\b{_N}[\s-]*(?:tokens?\s+(?:of\s+)?)?(?:{_WINDOW}|tokens?)\b",
+    ),
     (
         "ram",
-        rf"\b(?P<r>{_SIZED}[\s,]+(?:of\s+)?(?:(?:system|main)\s+)?(?:ram\s+)?{_DDR})(?:\s+ram)?\b",
+        rf"\b(?:ram\s*[:=]?\s*)?(?P<r>{_SIZED}[\s,]+(?:of\s+)?(?:(?:system|main)\s+)?(?:ram\s+)?{_DDR})(?:\s+ram)?\b",
     ),
     ("ram", rf"\b(?P<r>(?:{_WIDE}[\s,]+)?{_DDR}[\s,]+{_SIZED})(?:\s+ram)?\b"),
     ("ram", rf"\b(?P<r>{_SIZED}[\s,]+(?:of\s+|ram\s+)*\d{{4,5}}\s*(?:mt/?s?|mhz))(?:\s+ram)?\b"),
@@ -75,15 +87,17 @@ _PATTERNS: Sequence[tuple[str, str]] = (
         "gpu_layers",
         r"\b(?P<n>\d+)\s+(?:gpu\s+layers|layers\s+(?:off-?loaded|(?:on|in)\s+(?:the\s+)?(?:gpu|card|vram)))\b",
     ),
-    ("gpu_layers", r"(?<!\w)(?:-?ngl|gpu[\s-]layers)\s*=?\s*(?P<n>\d+)\b"),
+    ("gpu_layers", r"(?<!\w)(?:-?ngl|(?:--)?gpu[\s-]?layers)\s*[=:]?\s*(?P<n>\d+)\b"),
     ("kv_cache", rf"\b{_KV}\s+(?:kv|k/v|k\s+(?:and|&)\s+v|key[/-]value)(?:[\s-]?cache)?\b"),
     ("kv_cache", rf"\b(?:kv|k/v)(?:[\s-]?cache)?{_IS}{_KV}\b"),
+    ("kv_cache", rf"\bcache(?:[\s-]+(?:quant\w*|types?))?{_IS}{_KV}(?![\w.])"),
     ("kv_cache", rf"\b{_KV}\s+cache\b"),
     (
         "split",
-        rf"\b(?P<w>tensor|layer|row|data)[\s-](?:split|{_PARALLEL})\b(?:\s*=?\s*\d{{1,2}}\b(?!\s*k))?(?:\s+(?:and|\+|with)\s+(?:expert[\s-]{_PARALLEL}|ep)\b)?",
+        rf"\b(?P<w>tensor(?=[\s-]{_PARALLEL})|layer|row|data)[\s-](?:split|{_PARALLEL})\b(?:\s*=?\s*\d{{1,2}}\b(?!\s*k))?(?:\s+(?:and|\+|with)\s+(?:expert[\s-]{_PARALLEL}|ep)\b)?",
     ),
     ("split", r"\b(?P<w>dp)\s?=?\s?\d{1,2}\b"),
+    ("split", r"\b(?P<w>tensor[\s-]split)\b"),
     ("mtp", r"\b(?P<n>\d+)\s+(?:mtp|drafted)\s+tokens?\b|\bmtp\s*=?\s*(?P<m>\d+)\b"),
     (
         "image_size",
@@ -107,8 +121,8 @@ _PATTERNS: Sequence[tuple[str, str]] = (
     ("gpu_memory_utilization", rf"\b{_CLAIM}{_IS}{_SHARE}"),
     ("gpu_memory_utilization", rf"(?<![\w.]){_SHARE}\s+(?:of\s+)?{_CLAIM}\b"),
     ("context", r"\b(?:at|with|to|for)\s+(?P<n>\d+)\s*(?P<k>k)\b"),
-    ("context", r"(?<![\w.])(?P<n>\d+)(?P<k>k)\b"),
-    ("context", r"(?<![\w.])(?P<n>2048|4096|8192|16384|32768|65536|131072|262144)(?![\w.])"),
+    ("context", r"(?<![\w.~])(?<!\w-)(?P<n>\d+)(?P<k>k)\b(?![-.]\w)"),
+    ("context", r"(?<![\w.-])(?P<n>2048|4096|8192|16384|32768|65536|131072|262144)(?![\w.-])"),
     ("cpu_experts", r"(?<!\w)(?:--?)?(?:n[_-]?c(?:pu)?[_-]?moe)\s*=?\s*(?P<n>\d+)\b"),
     ("cpu_experts", r"(?<!\w)(?:--?)?(?P<a>cpu[_-]moe)\b"),
 )
@@ -120,6 +134,12 @@ _CPU = re.compile(
     re.IGNORECASE,
 )
 """How a processor begins; whether it is one its list says, which is read only then."""
+_NO_CPU = re.compile(
+    r"\b(?:(?:amd\s+)?ryzen\s+(?:[3579]\s+)?(?:pro\s+)?\d{4}[a-z]{0,2}(?:3d)?"
+    r"|(?:intel\s+)?(?:core\s+)?i[3579][\s-]?\d{4,5}\w{0,2}|(?:intel\s+)?core\s+ultra\s+\d\s+\d{3}\w*)\b",
+    re.IGNORECASE,
+)
+"""Written as a processor, and in no list."""
 _UNDER = (
     r"(?<!\w)(?:under|below|less\s+than|fewer\s+than|up\s+to|at\s+most|max(?:imum)?|smaller\s+than"
     r"|<=?)\s*"
@@ -261,7 +281,7 @@ def _without_cpu(text: str, settings: MutableMapping[str, object]) -> str:
                 settings["cpu"] = said
                 behind = text[begin.start() :].split(maxsplit=size)[size:]
                 return f"{text[: begin.start()]} {HOLE} {' '.join(behind)}"
-    return text
+    return _NO_CPU.sub(lambda said: f" {TOLD}{TOLD.join(said[0].split())} ", text)
 
 
 def _value(name: str, found: Mapping[str, str | None]) -> object:

@@ -7,7 +7,7 @@ that the knowledge base has, the longest stretch of words first. What is left ov
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from advisor.errors import RequestError
 from advisor.knowledge import names
@@ -15,32 +15,32 @@ from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.types import Knowledge
 from advisor.reading import find_cards, is_read, read_model
 from advisor.reading.name_parts import SIZE
-from advisor.reading.near import unsized_card
+from advisor.reading.near import as_computer, unsized_card
 from advisor.reading.public_list import containing
 from advisor.reading.sentence_cards import (
     EXAMPLE,
     Read,
-    apart_machines,
     assume_card,
+    boards_with_figures,
     card_in,
     command_for,
-    join_machines,
     means_own,
-    memory_of_ram,
     on_processor,
     ram_of_processor,
     refuse_other_architecture,
     refuse_other_cards,
     refuse_unknown_machine,
     take_processor,
+    unexplained,
 )
+from advisor.reading.sentence_machines import apart_machines, join_machines, memory_of_ram
 from advisor.reading.sentence_names import (
     LONGEST_NAME,
     MODEL_WAS,
     PIECE,
     STOP,
-    apart,
     is_of_name,
+    take_models,
     take_names,
     vocabulary,
 )
@@ -51,11 +51,14 @@ from advisor.reading.sentence_numbers import (
     read_ranks,
     read_wishes,
 )
+from advisor.reading.sentence_spelling import apart, as_told
 
 _TRAINS = re.compile(r"\bfine[\s-]?tun(?:e|ing)\b|\btrain(?:ing)?\b", re.IGNORECASE)
 _ROUNDED = 0.1
 """How far a size that is told may lie from the parameters."""
+_SIZED = re.compile(r"(?<![\w.])\d+(?:\.\d+)?[bm](?![\w.])", re.IGNORECASE)
 _TIMES = re.compile(r"x(\d{1,2})|(\d{1,2})x", re.IGNORECASE)
+_SIZE_TIMES = re.compile(r"(\d{1,3})gi?b?x(\d{1,2})", re.IGNORECASE)
 _GB = re.compile(r"\d{1,3}(?:gi?b|go?)", re.IGNORECASE)
 _WORD = re.compile(r"[^\s,;?!()\"']+")
 
@@ -74,16 +77,14 @@ def read_sentence(text: str, knowledge: Knowledge, *, own_card: bool = False) ->
     if said := _TRAINS.search(text):
         raise RequestError(f"'{said[0]}': training is not sized here, only what runs a model")
     read = Read()
-    rest, machines = apart_machines(apart(text))
-    rest = read_limits(rest, read.wanted)
-    rest, told = read_ranks(rest, read.settings)
-    rest = read_numbers(rest, read.settings)
-    words: Sequence[str] = [word.strip(".:") for word in _WORD.findall(rest)]
+    machines, told = _numbers(text, knowledge, read)
+    words: Sequence[str] = [word.strip(".:") for word in _WORD.findall(read.text)]
     words = take_names(words, knowledge, read)
     if "gpu" not in read.settings and (unsized := unsized_card(text)):
         raise unsized
     words = _tag_beside(words, knowledge, read)
     _context_of_name(knowledge, read)
+    words = _other_models(words, knowledge, read)
     if on_processor(text) or "cpu" in read.settings:
         words = ram_of_processor(words, read.settings)
     others = vocabulary(knowledge)["gpu"] - STOP
@@ -96,9 +97,7 @@ def read_sentence(text: str, knowledge: Knowledge, *, own_card: bool = False) ->
     join_machines(machines, knowledge, read)
     words = _sized_model(words, knowledge, read)
     words = _wishes(words, read)
-    model = str(read.settings.get("model", ""))
-    meant = (word for word in words if _means_something(word))
-    read.left = [word for word in meant if not (model and _is_its_size(word, model, knowledge))]
+    _leave(words, knowledge, read)
     if read.assumed:
         refuse_unknown_machine(text, read.left)
     _refuse_half_names(words, knowledge, read)
@@ -108,7 +107,26 @@ def read_sentence(text: str, knowledge: Knowledge, *, own_card: bool = False) ->
         raise RequestError(f"nothing is understood in '{text[:80]}'", hint=EXAMPLE)
     _family(knowledge, read)
     read.asks = command_for(text, read, own_card=own_card)
+    read.left = list(map(as_told, read.left))
     return read
+
+
+def _numbers(text: str, knowledge: Knowledge, read: Read) -> tuple[str, str]:
+    """Take numbers with a meaning out of a question; give what machines and ranks it tells."""
+    rest = boards_with_figures(knowledge)["named"].sub(" ", as_computer(text))
+    rest, machines = apart_machines(apart(rest))
+    rest = read_limits(rest, read.wanted)
+    rest, told = read_ranks(rest, read.settings)
+    read.text = read_numbers(rest, read.settings)
+    return machines, told
+
+
+def _leave(words: Iterable[str], knowledge: Knowledge, read: Read) -> None:
+    """Keep the words that mean something and were not understood."""
+    model = str(read.settings.get("model", ""))
+    meant = (word for word in words if _means_something(word))
+    left = (word for word in meant if not (model and _is_its_size(word, model, knowledge)))
+    read.left = unexplained(left, knowledge, read.settings.get("gpu"))
 
 
 def _refuse_other_maker(knowledge: Knowledge, read: Read) -> None:
@@ -135,6 +153,56 @@ def _tag_beside(words: Sequence[str], knowledge: Knowledge, read: Read) -> Seque
         return words
     read.settings["model"] = tag
     return [word for word in words if word != tag]
+
+
+_DRAFT = re.compile(r"\bdraft(?!ed)", re.IGNORECASE)
+_BESIDE = re.compile(r"\bembed|\bmmproj\b|\bbased\s+on\b|\bspeculat\w+$", re.IGNORECASE)
+"""What a second model is for, beside the one that is asked about."""
+_MOST_MODELS = 4
+
+
+def _other_models(words: Sequence[str], knowledge: Knowledge, read: Read) -> Sequence[str]:
+    """Take further models that are named, or further sizes of the one; give what is left."""
+    model = str(read.settings.get("model", ""))
+    if not model or not is_read(knowledge, model) or _BESIDE.search(read.text):
+        return words
+    if _DRAFT.search(read.text):
+        words, draft = _another(words, model, knowledge)
+        if not draft:
+            return words
+        read.settings["draft_model"] = draft
+        return [word for word in words if not _DRAFT.match(word)]
+    known = {read_model(knowledge, model).model.name}
+    while len(known) < _MOST_MODELS:
+        words, other = _another(words, model, knowledge)
+        if not other:
+            break
+        found = read_model(knowledge, other)
+        if found.model.name not in known:
+            known.add(found.model.name)
+            read.more.append({"model": other} | ({"precision": None} if found.precision else {}))
+    return words
+
+
+def _another(words: Sequence[str], model: str, knowledge: Knowledge) -> tuple[Sequence[str], str]:
+    """Find one more model: by its name, which has a figure, or by its size alone."""
+    beside = Read()
+    rest = take_models(words, knowledge, beside)
+    other = str(beside.settings.get("model", ""))
+    if any(map(str.isdigit, other)) and is_read(knowledge, other):
+        return rest, other
+    for at, word in enumerate(words):
+        if SIZE.fullmatch(word.casefold()) and not _is_its_size(word, model, knowledge):
+            other = _SIZED.sub(word, model, count=1)
+            if other != model and _alone(words[:at]) and is_read(knowledge, other):
+                return [*words[:at], HOLE, *words[at + 1 :]], other
+    return words, ""
+
+
+def _alone(before: Sequence[str]) -> bool:
+    """Whether a size has no name of its own before it: ``sparkle 14b`` is no size of another."""
+    word = before[-1].casefold() if before else HOLE
+    return word == "draft" or not _means_something(word) or bool(SIZE.fullmatch(word))
 
 
 def _context_of_name(knowledge: Knowledge, read: Read) -> None:
@@ -230,12 +298,26 @@ def _refuse_other_model(words: Sequence[str], knowledge: Knowledge, read: Read) 
     model, at = str(read.settings["model"]), words.index(MODEL_WAS)
     beside = filter(_means_something, (*words[at - 1 : at][:1], *words[at + 1 : at + 2]))
     for word in (*beside, *(one for one in read.left if SIZE.fullmatch(one.casefold()))):
-        sized = _GB.fullmatch(word) or _is_its_size(word, model, knowledge)
-        if not sized and PIECE.search(word.casefold()) and _goes_on(model, word, knowledge):
+        if (
+            PIECE.search(word.casefold())
+            and not _says_other(word, model, knowledge, read)
+            and _goes_on(model, word, knowledge)
+        ):
             raise RequestError(
                 f"'{word}' beside '{model}' is not understood",
                 hint="Write the name of the model as it is published, or leave the word out.",
             )
+
+
+def _says_other(word: str, model: str, knowledge: Knowledge, read: Read) -> bool:
+    """Whether a word is a size, or a card, or stands behind a sign that parts it from the name."""
+    if _GB.fullmatch(word) or _is_its_size(word, model, knowledge):
+        return True
+    if "gpu" in read.settings and card_in(word, knowledge):
+        return True
+    last = re.escape(re.split(r"[\s:/]", model)[-1])
+    behind = rf"{last}\W*[,;()|]\W*{re.escape(word)}(?!\w)|(?<!\w){re.escape(word)}\W*[,;()|]"
+    return not SIZE.fullmatch(word.casefold()) and bool(re.search(behind, read.text))
 
 
 def _goes_on(model: str, word: str, knowledge: Knowledge) -> bool:
@@ -256,6 +338,18 @@ def _is_its_size(word: str, model: str, knowledge: Knowledge) -> bool:
     return any(abs(said - count) <= _ROUNDED * count for count in counts)
 
 
+def _shares_said(
+    words: Sequence[str], knowledge: Knowledge, settings: dict[str, object]
+) -> Sequence[str]:
+    """Read ``tensor split`` as a server does; of llama.cpp it sets the cards' shares of layers."""
+    named = str(settings.get("framework", next(iter(knowledge.frameworks))))
+    if "tensor" in knowledge.frameworks[named].multi_gpu:
+        settings["split"] = "tensor"
+        return words
+    del settings["split"]
+    return [*words, "~tensor~split"]
+
+
 def _share_cards(words: Sequence[str], knowledge: Knowledge, read: Read) -> Sequence[str]:
     """Take ``x8`` for the cards; requests apart as they are served; of four cards two for ``tp 2``.
 
@@ -266,12 +360,18 @@ def _share_cards(words: Sequence[str], knowledge: Knowledge, read: Read) -> Sequ
     """
     settings = read.settings
     gpu, model = str(settings.get("gpu", "")), str(settings.get("model", ""))
+    if settings.get("split") == "tensor split":
+        words = _shares_said(words, knowledge, settings)
     if gpu and card_in(gpu, knowledge):
         named = find_cards(knowledge, gpu)
         times = next((word for word in words if _TIMES.fullmatch(word)), None)
         if times and not named.counted:
             settings["gpu"] = f"{times.strip('xX')}x {gpu}"
             words = [HOLE if word == times else word for word in words]
+        sized = next((said for word in words if (said := _SIZE_TIMES.fullmatch(word))), None)
+        if sized and not named.counted and card_in(each := f"{gpu} {sized[1]}gb", knowledge):
+            settings["gpu"] = f"{sized[2]}x {each}"
+            words = [HOLE if word == sized[0] else word for word in words]
         ranks = settings.get("gpus")
         if isinstance(ranks, int) and ranks < named.count and not named.each:
             settings["gpu"] = f"{settings.pop('gpus')}x {named.gpu.name}"

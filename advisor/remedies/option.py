@@ -285,11 +285,12 @@ def _choice_changes(
 
     choices = choices_for(base.knowledge, scenario.gpu, scenario.model)
     stated_split = [full.get(k, getattr(base.request, k)) for k in ("gpu_layers", "cpu_experts")]
-    split = asks_for_split(*stated_split)
+    split, own_split = asks_for_split(*stated_split), base.request.split
 
     def pair(asked: str, framework: Framework | None) -> Pair | None:
         kinds = scenario.kv_cache_k, scenario.kv_cache_v
-        serves = server_caches(base.knowledge, scenario.gpu, scenario.batch, asked, kinds)
+        stands = replace(base.request, batch=scenario.batch, split=full.get("split", own_split))
+        serves = server_caches(base.knowledge, scenario.gpu, stands, asked, kinds)
         return choices.default_pair(asked, framework, scenario.model, split=split, serves=serves)
 
     expected = pair(text(), stated)

@@ -12,7 +12,7 @@ from msgspec import Struct
 from advisor.errors import RequestError
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.models.stored_tensors import PACKED, Model
-from advisor.reading.format_patterns import library_format
+from advisor.reading.format_patterns import bits_of_family, library_format
 from advisor.reading.known import read_format
 from advisor.scenario import divides, sharing, support, ways_for
 from advisor.scenario.capability import is_obtainable
@@ -98,7 +98,7 @@ def precision_asked(
         RequestError: The files hold a mix that has no name here.
     """
     if request.precision:
-        return request.precision
+        return bits_of_family(request.precision, model.held_format if model else None)
     if model is None:
         return DEFAULT_PRECISION
     if model.held_format:
@@ -138,16 +138,17 @@ def is_own_dtype(asked: str, chosen: Format) -> bool:
 
 
 def server_caches(
-    knowledge: Knowledge, gpu: Gpu | None, batch: int, asked: str, caches: Iterable[KvType]
+    knowledge: Knowledge, gpu: Gpu | None, request: Request, asked: str, caches: Iterable[KvType]
 ) -> Caches:
-    """Name the types of the cache that a server is to keep where one is meant, else nothing.
-
-    One is: many requests on a card of a data centre, and no file of another program.
-    """
-    many = batch >= knowledge.policy["server_from_sequences"]
+    """Name the cache of a server where one is meant: by many requests, or by what it alone has."""
+    many = (request.batch or 1) >= knowledge.policy["server_from_sequences"]
     on_server = many and gpu is not None and gpu.segment == "datacenter"
+    kept = tuple(kind.name for kind in caches)
+    usual = next(iter(knowledge.frameworks.values()))
+    split = request.split or "layer"
+    alone = split not in usual.multi_gpu or not set(kept) <= set(usual.kv_types)
     open_format = asked in {USUAL, PUBLISHED, "BF16", "FP16"} or is_family(asked)
-    return tuple(kind.name for kind in caches) if on_server and open_format else ()
+    return kept if (on_server or alone) and open_format else ()
 
 
 def _distance(

@@ -106,7 +106,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         gpu=gpu,
         model=model,
         split=asks_for_split(request.gpu_layers, request.cpu_experts),
-        serves=server_caches(knowledge, gpu, request.batch or 1, asked or "", kv_types),
+        serves=server_caches(knowledge, gpu, request, asked or "", kv_types),
         cards=cards.count if cards else 1,
     )
     mixed = read.mixed and precision.name == read.precision and not request.precision
@@ -118,7 +118,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         model=model,
         precision=precision,
         framework=framework,
-        kv_types=support.kept_types(kv_types, framework, model),
+        kv_types=support.kept_types(_kv_types(request, knowledge, framework), framework, model),
         backend=backend,
         draft=draft,
         pace=pace,

@@ -154,7 +154,6 @@ def test_what_is_not_understood_is_named() -> None:
         ("llama 3.1 8b on an RTX 9999", "unknown GPU"),
         ("minimax m2 on a dgx spark + rtx 4090", "is a part of its machine"),
         ("mistral large 9 on 8xh200", "'9' beside 'mistral large'"),
-        ("llama 3.1 8b 70b on a 4090", "'70b' beside"),
         ("qwen3 32b on a dgx spark and nvidia 3060 egpu", "is a part of its machine"),
         ("qwen3 8b on a gtx 780m", "'gtx' beside '780m'"),
         ("qwen3 8b on an m4 with 33gb ram", "no such card has 33 GB"),

@@ -1,0 +1,136 @@
+"""Cards that were replaced, boards and laptops by product, caches and several models."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from advisor.errors import RequestError
+from advisor.reading import find_cards
+from advisor.reading.sentences import read_sentence
+from advisor.scenario.resolve import resolve
+from advisor.scenario.settings import Request
+from tests.cli.running import run
+from tests.reading.test_command_lines import known
+
+
+def cards_of(text: str) -> str:
+    cards = find_cards(known(), str(read_sentence(text, known()).settings["gpu"]))
+    return f"{cards.count}x {cards.gpu.name}"
+
+
+@pytest.mark.parametrize(
+    ("text", "cards", "left"),
+    [
+        ("upgraded from a 3080 Ti to a 3090, qwen3 32b", "1x GeForce RTX 3090", "3080 Ti"),
+        ("upgrade 3060 12gb to 3090 24gb, qwen3 32b", "1x GeForce RTX 3090", "3060"),
+        ("swap two 3090s for one 5090, qwen3 32b", "1x GeForce RTX 5090", "two 3090s"),
+        ("upgrade from 3060 to 3090, qwen3 32b", "1x GeForce RTX 3090", "3060"),
+        ("I upgraded from 2x 3060 to 5090, gemma 3 27b", "1x GeForce RTX 5090", "2x 3060"),
+        ("replaced my 1080 ti with an rx 7900 xtx, phi-4", "1x Radeon RX 7900 XTX", "1080 ti"),
+    ],
+)
+def test_a_card_that_was_replaced_is_left_out_and_said(text: str, cards: str, left: str) -> None:
+    assert cards_of(text) == cards
+    assert left in " ".join(read_sentence(text, known()).left)
+
+
+def test_a_card_beside_a_wish_to_upgrade_is_meant() -> None:
+    assert cards_of("should I upgrade my 3090 for qwen3 32b") == "1x GeForce RTX 3090"
+    assert cards_of("moving 20 layers to 3090, qwen3 32b") == "1x GeForce RTX 3090"
+
+
+@pytest.mark.parametrize(
+    ("text", "card"),
+    [
+        ("Gigabyte Windforce RTX 4070 Ti qwen3 14b", "GeForce RTX 4070 Ti"),
+        ("Sapphire Nitro+ 7900 XTX qwen3 32b", "Radeon RX 7900 XTX"),
+        ("ASUS TUF 4080 super gemma 3 27b", "GeForce RTX 4080 SUPER"),
+        ("Zotac Trinity 3090 qwen3 32b", "GeForce RTX 3090"),
+        ("MSI Ventus 3X 4070 phi-4", "GeForce RTX 4070"),
+        ("phi-4 on ASUS Sparkle 4070", "GeForce RTX 4070"),
+        ("Lenovo Legion 5 Pro RTX 3070 qwen3 8b", "GeForce RTX 3070 Mobile"),
+        ("HP Victus 4070 phi-4", "GeForce RTX 4070 Mobile"),
+        ("Razer Blade 16 4090 qwen3 32b", "GeForce RTX 4090 Mobile"),
+        ("ASUS TUF A15 4060 qwen3 8b", "GeForce RTX 4060 Mobile"),
+        ("RTX 5090 DV2 24G qwen3 32b", "GeForce RTX 5090 D V2"),
+        ("RTX 4070TiS qwen3 14b", "GeForce RTX 4070 Ti SUPER"),
+        ("GMKtec K11 Ryzen 9 8945HS llama3.2", "Radeon 780M"),
+    ],
+)
+def test_boards_and_laptops_are_read_by_product(text: str, card: str) -> None:
+    """A laptop's card is the mobile part; the word of a board's maker says nothing of the card."""
+    assert cards_of(text) == f"1x {card}"
+
+
+@pytest.mark.parametrize(
+    ("text", "cards"),
+    [
+        (
+            "llama 3 70b on Dual AMD GPU 7900 XTX and 7900 XT",
+            "2x Radeon RX 7900 XTX + Radeon RX 7900 XT",
+        ),
+        ("qwen3 32b on 2A100 80G", "2x A100 SXM4 80 GB"),
+        ("LLaMA 3 70B on RTX 4000 Ada 20GB * 4", "4x RTX 4000 Ada Generation"),
+        ("qwen3 32b on Tesla P40 (24 GB VRAM), 2 cards", "2x Tesla P40"),
+        ("command-r-plus q5_k_s for 3x24 GB", "3x GeForce RTX 3090"),
+    ],
+)
+def test_counts_of_cards_are_read_in_more_forms(text: str, cards: str) -> None:
+    assert cards_of(text) == cards
+
+
+@pytest.mark.parametrize(
+    ("text", "runtime", "kept"),
+    [
+        ("Qwen3 32b exl2 4.0bpw q4 cache 3090", "ExLlamaV2", "exl-q4"),
+        ("Llama-3.1-8B exl3 4bpw with q6 cache on a 3060", "ExLlamaV3", "exl-q6"),
+        ("Qwen3 32b q4_k_m q4_0 cache 3090", "llama.cpp", "q4_0"),
+    ],
+)
+def test_a_cache_is_that_of_the_runtime_that_reads_the_format(
+    text: str, runtime: str, kept: str
+) -> None:
+    said = read_sentence(text, known()).settings
+    gpu, model, precision, kept_in = map(
+        str, (said["gpu"], said["model"], said["precision"], said["kv_cache"])
+    )
+    made = resolve(Request(gpu=gpu, model=model, precision=precision, kv_cache=kept_in), known())
+    assert (made.framework.name, made.kv_cache_k.name) == (runtime, kept)
+
+
+def test_fp8_runs_on_intel_cards_in_vllm_alone() -> None:
+    wanted = Request(gpu="Arc Pro B60", model="qwen3 14b", precision="fp8", framework="vLLM")
+    assert resolve(wanted, known()).precision.name == "FP8"
+    with pytest.raises(RequestError, match="SGLang does not run FP8 on Intel cards"):
+        resolve(replace(wanted, framework="SGLang"), known())
+
+
+@pytest.mark.parametrize(
+    ("text", "second"),
+    [
+        ("Gemma 3 27B or Qwen2.5 32B on 4090", {"model": "Qwen2.5 32B"}),
+        ("gpt-oss 20b and 120b on a 4090", {"model": "gpt-oss 120b"}),
+    ],
+)
+def test_each_of_two_models_is_answered(
+    text: str, second: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    read = read_sentence(text, known())
+    assert read.more == [second]
+    both = run(capsys, "ask", text)
+    for model in (read.settings["model"], second["model"]):
+        alone = run(capsys, "ask", f"{model} on a 4090")
+        assert alone.code == 0
+        assert alone.out in both.out
+    document = run(capsys, "ask", text, "--format", "json")
+    assert (document.code, "are two models" in document.err) == (1, True)
+
+
+def test_a_second_model_is_never_a_size_of_the_first_under_another_name() -> None:
+    with pytest.raises(RequestError, match="'14b' beside 'qwen3 8b' is not understood"):
+        read_sentence("qwen3 8b or sparkle 14b on a 3090", known())
+    both = read_sentence("llama 3.1 8b and llama 3.3 70b on 2x 3090", known())
+    assert both.more == [{"model": "llama 3.3 70b"}]
+    drafted = read_sentence("qwen3 32b with qwen3 0.6b as draft on a 4090", known())
+    assert (drafted.settings["draft_model"], drafted.left) == ("qwen3 0.6b", [])
