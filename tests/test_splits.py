@@ -303,6 +303,13 @@ def test_what_was_measured_in_the_usual_way_says_nothing_of_another() -> None:
             "TGI cannot divide the 2 KV heads of Qwen2.5-3B-Instruct by 4 cards. 2 cards can.",
         ),
         (
+            {"gpu": "RTX 3090", "model": "gemma-3-27b-it", "gpus": 6, "framework": "SGLang"},
+            (
+                "SGLang cannot divide the 32 attention heads of gemma-3-27b-it by 6 cards. Where "
+                "one card holds it, each can have a copy: --split data. 4 or 8 cards can."
+            ),
+        ),
+        (
             {**SERVED, "precision": "EXL2 4.0bpw", "gpus": 2, "framework": "TGI"},
             (
                 "TGI runs EXL2 4.0bpw on one card alone. Ask for one card, or for another format "

@@ -235,7 +235,8 @@ def sources(doc: Advice) -> Mapping[int, str]:
     That is a file that nobody publishes, of which a note tells for the setup itself (rank 0), and
     the sequences without which a server would not start.
     """
-    found, said = dict[int, str](), {command.unpublished for command in doc.commands[:1]} | {""}
+    found, own = dict[int, str](), {command.unpublished for command in doc.commands[:1]}
+    said = {"", *(own - {"parts"})}
     for rank, commands in [(0, doc.commands), *((r.rank, r.commands) for r in doc.recommendations)]:
         for command in commands[:1]:
             news = {kind: text for kind, text in _beside(command) if kind not in said}

@@ -21,7 +21,7 @@ from advisor.runtimes.command_values import (
     shares_of,
 )
 from advisor.scenario import Key, Scenario, size_key
-from advisor.scenario.capability import folder_name, gguf
+from advisor.scenario.capability import folder_name, gguf, seen_gguf
 from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import default_backend
 from advisor.units import shell_word
@@ -53,7 +53,7 @@ class Command(Struct, frozen=True):
     """Settings that it cannot be told."""
     unpublished: str = ""
     """What it names that nobody is known to publish: ``gguf``, ``gguf16``, ``mlx``, ``exllama``,
-    ``unpacked`` or ``packed``, by how it is made."""
+    ``unpacked`` or ``packed``, by how it is made; ``parts`` where it is published in several."""
     most_at_start: int | None = None
     """Sequences that it is told to hold at most so that it starts; null: it starts with what is
     asked. [sequences]"""
@@ -145,7 +145,8 @@ def _unpublished(started: Started, text: str) -> str:
     whole = precision.family == "unquantized"
     if precision.kind == "gguf" or gguf(model, precision) in text:
         told = gguf(model, precision) in text
-        return ("gguf16" if whole else "gguf") if told else ""
+        kind = "parts" if seen_gguf(model, precision) else "gguf16" if whole else "gguf"
+        return kind if told else ""
     if started.repository or folder_name(model, precision) not in text:
         return ""
     of_its_own = scenario.framework.memory_model in _OWN_MAKERS

@@ -215,6 +215,8 @@ def impossible_split(scenario: Scenario) -> Iterator[RequestError]:
     if stated in ways if stated else sharing(ways):
         return
     hints = [f"It can by {' or '.join(ways)}: --split {ways[0]}."] if ways else []
+    if ways == ["data"]:
+        hints = ["Where one card holds it, each can have a copy: --split data."]
     way = stated or framework.multi_gpu[0]
     if way != "row" and way in ways_for(framework, scenario.precision):
         hints += _counts_for(way, scenario)

@@ -236,7 +236,7 @@ def holds_head(model: Model, precision: Format) -> bool:
 
 
 def _usual_gguf(model: Model, precision: Format, repositories: Sequence[str]) -> str | None:
-    size = model.parameters * (precision.bits_per_weight or 0.0) / 8e9
+    size = _size_gb(model, precision)
     repositories = repositories if size else ()
     for publisher, tags, most, end in _files().usual if repositories else ():
         for repository in repositories:
@@ -245,6 +245,10 @@ def _usual_gguf(model: Model, precision: Format, repositories: Sequence[str]) ->
                 named = repository.removesuffix(_END) + end if end else repository
                 return _tagged(named, tags[precision.name])
     return None
+
+
+def _size_gb(model: Model, precision: Format) -> float:
+    return model.parameters * (precision.bits_per_weight or 0.0) / 8e9
 
 
 _END: Final = "-GGUF"
@@ -370,8 +374,12 @@ def ollama_from(model: Model, precision: Format) -> str:
     """Name what Ollama builds on: a tag of its library, a repository, else a file."""
     if tag := _library_tag(model, precision):
         return tag.name
-    seen = seen_gguf(model, precision)
+    seen = _size_gb(model, precision) < _ONE_FILE_GB and seen_gguf(model, precision)
     return f"hf.co/{seen}" if seen else f"./{gguf(model, precision)}"
+
+
+_ONE_FILE_GB: Final = 50
+"""What is larger lies in parts on the hub, and Ollama pulls none of several (hub-docs, 2702)."""
 
 
 def _library_tag(model: Model, precision: Format) -> Tag | None:

@@ -130,6 +130,15 @@ def test_a_file_without_a_repository_is_told_where_it_comes_from(
     assert said in text
 
 
+@pytest.mark.parametrize(("precision", "in_parts"), [("FP16", True), ("Q8_0", False)])
+def test_ollama_pulls_no_file_in_parts(precision: str, in_parts: bool) -> None:  # noqa: FBT001
+    doc, text = told(
+        gpu="A100 80GB", model="gemma-4-26b-a4b-it", precision=precision, framework="Ollama"
+    )
+    assert ("FROM hf.co/" in doc.commands[0].text) is not in_parts
+    assert ("`llama-gguf-split --merge`" in text) is in_parts
+
+
 @pytest.mark.parametrize(
     ("model", "precision", "framework", "repository"),
     [
