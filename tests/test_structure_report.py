@@ -126,7 +126,7 @@ AT_MOST = {
     "longest with imports in functions": 41,
     "modules of at most 60 lines": 5,
     "modules used by one only": 56,
-    "modules that one advise loads": 115,
+    "modules that one advise loads": 116,
     "places that keep results": 80,
     "modules named own, yours or room": 1,
 }

@@ -10,7 +10,7 @@ from statistics import median
 from advisor.calibration.dataset import odd_rows
 from advisor.calibration.fits import Material
 from advisor.calibration.held_out import LEAST_CARDS, LEAST_GROUPS, Held, Spread, fitted_ranges
-from advisor.calibration.strangers import section, strangers
+from advisor.calibration.published import section, strangers
 from advisor.calibration.strata import Result, noise_floor, off_by, percentile, power_section
 from advisor.knowledge.catalogue import BACKENDS
 

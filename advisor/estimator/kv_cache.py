@@ -224,7 +224,7 @@ def _cache_shape(model: Model, key: KvType, value: KvType, framework: Framework)
 
 
 def _approximations(shape: Shape, layers: str) -> tuple[str, ...]:
-    found = [_CROSS_ATTENTION] if "X" in layers else []
+    found = [_CROSS_ATTENTION] if "X" in layers.rstrip("X") else []
     if not shape.described:
         found.append(_ESTIMATED)
     if shape.cells:

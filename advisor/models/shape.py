@@ -140,7 +140,7 @@ class Shape(Struct, frozen=True, omit_defaults=True):
     tied: bool
     layer_kinds: str
     """One letter per layer: F full attention, S sliding window, C chunked attention,
-    R recurrent (fixed state), X cross-attention (no text KV), N no token mixer,
+    R recurrent (fixed state), X cross-attention or, at the end, reuse (no text KV), N no mixer,
     H full attention and a recurrent state side by side."""
     ffn_kinds: str
     """One letter per layer: D dense, E experts, - none."""

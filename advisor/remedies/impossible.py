@@ -12,6 +12,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from advisor.errors import UserError
+from advisor.estimator.limits import largest_batch, largest_fitting_context
 from advisor.knowledge.types import Format, Framework, Knowledge
 from advisor.knowledge.vocabulary import ACTION_FACT, FactValue
 from advisor.remedies.assessment import outlook_of
@@ -24,9 +25,9 @@ from advisor.remedies.kv_cache import REMEDY as KV_CACHE
 from advisor.remedies.option import Base, Expected, Remedy, option_key
 from advisor.remedies.search import least_decode
 from advisor.scenario import Scenario, support
-from advisor.scenario.asked_format import CannotRunError, Held, Way
 from advisor.scenario.choices import choices_for
 from advisor.scenario.figures import Margin, Speed
+from advisor.scenario.instead import CannotRunError, Held, Way
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
 from advisor.units import gib, rate
@@ -77,11 +78,13 @@ def _on_its_cards(base: Base, margin: Margin | None) -> Held:
     held, batch = base.memory.held_sequences, base.scenario.batch
     few = f", {held} of {batch} requests at once" if held is not None and held < batch else ""
     free = base.memory.headroom_bytes
+    at_once = batch if held is None else min(held, batch)
     if free is None:
-        return Held(few)
+        return Held(few, at_once=at_once)
     only = "only " if margin == "thin" else ""
     where = " on the fullest card" if base.scenario.gpus > 1 else ""
-    return Held(f"{few}, with {only}{gib(free)} free{where}{_pace(base, base.speed)}")
+    said = f"{few}, with {only}{gib(free)} free{where}{_pace(base, base.speed)}"
+    return Held(said, thin=margin == "thin", at_once=at_once)
 
 
 def _pace(base: Base, speed: Speed | None) -> str:
@@ -98,14 +101,31 @@ def _pace(base: Base, speed: Speed | None) -> str:
 
 
 def _beside(base: Base) -> Held:
-    """Say how much lies in system RAM, where it is there or not stated, and how fast that is."""
+    """Say how much lies in system RAM, where it is there or a PC may have it, and how fast.
+
+    The caches of many requests do not go there where that is more than a PC has.
+    """
+    most = base.scenario.ram_bytes or base.knowledge.policy["unstated_ram_bytes"]
     for option in moved_to_ram(base):
-        if option.fits and option.alone.get("option.host_ram_ok") is not False:
-            moved = option.memory.host_weights_bytes + option.memory.host_kv_cache_bytes
+        cache = option.memory.host_kv_cache_bytes
+        moved = option.memory.host_weights_bytes + cache
+        if option.fits and option.alone.get("option.host_ram_ok") is not False and cache <= most:
             pace = _pace(base, option.speed)
-            return Held(f", with {gib(moved)} in system RAM{pace}", beside=True)
-    missing = base.memory.deficit_bytes
-    return Held(missing=f" ({gib(missing)} missing)" if missing else "")
+            said = f", with {gib(moved)} in system RAM{pace}"
+            return Held(said, beside=True, at_once=base.scenario.batch)
+    missing, batch = base.memory.deficit_bytes, base.scenario.batch
+    few = largest_batch(base.scenario, base.knowledge, batch) or 0 if batch > 1 else 0
+    less = f"; {few} of {batch} requests would fit" if few else _shorter(base)
+    return Held(missing=f" ({gib(missing)} missing{less})" if missing else "", at_once=few)
+
+
+def _shorter(base: Base) -> str:
+    """Say how much of a stated context would fit, where that is worth a chat."""
+    if base.request.context is None:
+        return ""
+    most = largest_fitting_context(base.scenario, base.knowledge) or 0
+    enough = most >= base.knowledge.policy["least_context_tokens"]
+    return f"; {most:,} tokens would fit" if enough else ""
 
 
 def expected_options(base: Base) -> tuple[Expected, ...]:

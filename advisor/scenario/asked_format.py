@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import Struct
 
@@ -16,6 +16,7 @@ from advisor.reading.format_patterns import bits_of_family, library_format
 from advisor.reading.known import read_format
 from advisor.scenario import divides, sharing, support, ways_for
 from advisor.scenario.capability import is_obtainable
+from advisor.scenario.instead import Held, Way
 from advisor.scenario.settings import Request
 from advisor.units import shell_word
 
@@ -203,103 +204,6 @@ def unified_share(gpu: Gpu, policy: Mapping[str, float]) -> str:
     return own if own in policy else "reserve_unified_share"
 
 
-_LEAST_BITS = 3
-
-
-class Way(NamedTuple):
-    """What runs in place of what was asked."""
-
-    precision: Format
-    framework: Framework
-    told: str
-    """What to type for it."""
-    own: bool
-    """Whether its framework is the stated one."""
-
-    @property
-    def named(self) -> str:
-        """Say what runs what."""
-        return f"{self.framework.name} runs {self.precision.name}"
-
-
-class Held(NamedTuple):
-    """Whether a way has room."""
-
-    said: str = ""
-    """What stays free, or where the rest lies, and how fast it runs."""
-    beside: bool = False
-    """Whether a part lies in system RAM."""
-    missing: str | None = None
-    """Of what does not fit: how much, where that is known; None where it fits."""
-
-
-Holds = Callable[[Way], Held]
-Ways = Callable[[], Iterable[Way]]
-"""What runs instead, the nearest first."""
-
-
-class CannotRunError(RequestError):
-    """Nothing runs what was asked.
-
-    Args:
-        message: Why.
-        ways: What does.
-        holds: Which of them has room, and how.
-        amid: The context and the requests they have to fit with, to be said of one that does not.
-        whole: Whether what is whole on the cards goes before a part in system RAM.
-    """
-
-    def __init__(
-        self, message: str, ways: Ways, holds: Holds, amid: str = "", *, whole: bool = False
-    ) -> None:
-        super().__init__(message, hint=_hint(ways(), holds, amid, whole=whole))
-        self.ways = ways
-
-
-def _hint(ways: Iterable[Way], holds: Holds, amid: str, *, whole: bool) -> str:
-    """Say what to type: the nearest that fits, or whose rest goes to system RAM.
-
-    With a part in system RAM, what the stated framework holds whole is told too.
-    """
-    nearest: tuple[Way, Held] | None = None
-    told = ""
-    for way in ways:
-        if told and not (whole or way.own):
-            continue
-        held = holds(way)
-        nearest = nearest or (way, held)
-        harsh = _is_harsh(way.precision)
-        if held.missing is not None or (held.beside and harsh):
-            continue
-        is_sound = not (held.beside or harsh or support.stands_back(way.framework))
-        if told and not whole and is_sound:
-            return f"{told} {way.named}{held.said}: {way.told}"
-        if is_sound or not (whole or held.beside):
-            return _told(*nearest, way, held, amid)
-        told = told or _told(*nearest, way, held, amid)
-    if nearest is None:
-        return "Nothing known here runs this model."
-    way, held = nearest
-    return told or (
-        f"{way.named}, the nearest, though it does not fit{held.missing or ''}; to see what "
-        f"does: {way.told}"
-    )
-
-
-def _is_harsh(precision: Format) -> bool:
-    """Whether it has so few bits that a part in system RAM is the better way."""
-    return (precision.class_bits or _LEAST_BITS) < _LEAST_BITS
-
-
-def _told(nearest: Way, had: Held, way: Way, held: Held, amid: str) -> str:
-    if way is nearest or not amid:
-        return f"{way.named}, the nearest{held.said}: {way.told}"
-    return (
-        f"{nearest.named}, the nearest, which does not fit {amid}{had.missing or ''}. "
-        f"{way.named}, which does{held.said}: {way.told}"
-    )
-
-
 class Asked(Struct, frozen=True):
     """What does not run, to look for what does."""
 
@@ -340,7 +244,7 @@ class Asked(Struct, frozen=True):
         roomy = self._is_roomy(way.precision)
         if way.framework.places_layers and self.gpu and not self.gpu.unified_memory:
             return Held() if roomy else Held(", in part from system RAM", beside=True)
-        return Held(missing=None if roomy and not _is_harsh(way.precision) else "")
+        return Held(missing=None if roomy and not way.harsh else "")
 
     @property
     def _is_open(self) -> bool:

@@ -21,13 +21,13 @@ from advisor.scenario.asked_format import (
     USUAL,
     Asked,
     Caches,
-    CannotRunError,
     formats_for,
     formats_named,
     has_room,
     is_family,
 )
 from advisor.scenario.capability import is_obtainable
+from advisor.scenario.instead import CannotRunError
 
 Pair = tuple[Format, Framework]
 _Distance = Callable[[Format], tuple[float, ...]]

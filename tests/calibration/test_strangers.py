@@ -6,7 +6,7 @@ import pytest
 
 from advisor.calibration.fits import Material
 from advisor.calibration.held_out import Held, HeldOut, Spread
-from advisor.calibration.strangers import Stranger, section, strangers
+from advisor.calibration.published import Stranger, section, strangers
 
 _SPREAD = Spread(0.8, 1.25, 99, 40, 9, 0.8)
 

@@ -130,7 +130,20 @@ def test_an_error_names_the_usual_format_where_none_was_asked_for() -> None:
             {"gpu": "W7900", "model": "qwen2.5-72b-instruct", "precision": "INT4", "ram_gib": 64,
              "framework": "SGLang", "context": 32768},
             ("vLLM runs AWQ 4-bit, the nearest, which does not fit with 32,768 tokens of context "
-            "(* GiB missing). llama.cpp runs Q4_K_M, which does, with 8.3 GiB in system RAM at "),
+            "(* GiB missing; * tokens would fit). llama.cpp runs Q4_K_M, which does, with 8.3 GiB "
+            "in system RAM at "),
+        ),
+        (
+            {"gpu": "RX 7900 XTX", "model": "deepseek-r1-distill-qwen-32b", "precision": "FP8",
+             "framework": "ExLlamaV3", "context": 16384},
+            ("llama.cpp runs Q8_0, the nearest, with * GiB in system RAM at about *: give * "
+            "--precision Q8_0. llama.cpp runs Q4_K_M, with * GiB free at about * tok"),
+        ),
+        (
+            {"gpu": "8x V100 SXM2 32GB", "model": "qwq-32b", "precision": "INT4", "batch": 128,
+             "framework": "vLLM", "context": 32768},
+            ("llama.cpp runs Q4_K_M, the nearest, though it does not fit (* GiB missing; 22 of 128 "
+            "requests would fit); to see what does: "),
         ),
         (
             {"gpu": "8x H100 SXM", "model": "qwq-32b", "precision": "INT4", "batch": 128,

@@ -167,7 +167,7 @@ def test_every_line_that_an_error_tells_to_type_is_accepted() -> None:
                 "precision": "INT8",
                 "framework": "MLX",
             },
-            "MLX-LM does not run on NVIDIA cards",
+            "MLX-LM is not sized on NVIDIA cards",
             {"framework": "llama.cpp", "precision": "Q8_0"},
         ),
         (

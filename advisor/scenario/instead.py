@@ -1,0 +1,113 @@
+"""What runs in place of a request that nothing runs, and how that is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from advisor.errors import RequestError
+from advisor.knowledge.types import Format, Framework
+from advisor.scenario import support
+
+_LEAST_BITS = 3
+
+
+class Way(NamedTuple):
+    """What runs in place of what was asked."""
+
+    precision: Format
+    framework: Framework
+    told: str
+    """What to type for it."""
+    own: bool
+    """Whether its framework is the stated one."""
+
+    @property
+    def named(self) -> str:
+        """Say what runs what."""
+        return f"{self.framework.name} runs {self.precision.name}"
+
+    @property
+    def harsh(self) -> bool:
+        """Whether it has so few bits that a part in system RAM is the better way."""
+        return (self.precision.class_bits or _LEAST_BITS) < _LEAST_BITS
+
+
+class Held(NamedTuple):
+    """Whether a way has room."""
+
+    said: str = ""
+    """What stays free, or where the rest lies, and how fast it runs."""
+    beside: bool = False
+    """Whether a part lies in system RAM."""
+    missing: str | None = None
+    """Of what does not fit: how much, where that is known; None where it fits."""
+    thin: bool = False
+    """Whether hardly anything stays free."""
+    at_once: int = 0
+    """Requests that it holds at once, or would."""
+
+
+Holds = Callable[[Way], Held]
+Ways = Callable[[], Iterable[Way]]
+"""What runs instead, the nearest first."""
+
+
+class CannotRunError(RequestError):
+    """Nothing runs what was asked.
+
+    Args:
+        message: Why.
+        ways: What does.
+        holds: Which of them has room, and how.
+        amid: The context and the requests they have to fit with, to be said of one that does not.
+        whole: Whether what is whole on the cards goes before a part in system RAM.
+    """
+
+    def __init__(
+        self, message: str, ways: Ways, holds: Holds, amid: str = "", *, whole: bool = False
+    ) -> None:
+        super().__init__(message, hint=_hint(ways(), holds, amid, whole=whole))
+        self.ways = ways
+
+
+def _hint(ways: Iterable[Way], holds: Holds, amid: str, *, whole: bool) -> str:
+    """Say what to type: the nearest that fits, or whose rest goes to system RAM.
+
+    With a part in system RAM, what the stated framework or that one holds whole is told too.
+    """
+    nearest: tuple[Way, Held] | None = None
+    told, beside, spare = "", "", ""
+    for way in ways:
+        if told and not (whole or way.own or way.framework.name == beside):
+            continue
+        held = holds(way)
+        nearest = nearest or (way, held)
+        if held.missing is not None or (held.beside and way.harsh):
+            continue
+        if held.at_once < nearest[1].at_once:
+            continue
+        is_sound = not (held.beside or way.harsh or support.stands_back(way.framework))
+        if told and not whole:
+            if is_sound and way.own:
+                return f"{told} {way.named}{held.said}: {way.told}"
+            if is_sound and not (spare or held.thin):
+                spare = f" {way.named}{held.said}: {way.told}"
+        elif is_sound or not (whole or held.beside):
+            return _told(*nearest, way, held, amid)
+        elif not told:
+            told, beside = _told(*nearest, way, held, amid), way.framework.name
+    if nearest is None:
+        return "Nothing known here runs this model."
+    way, held = nearest
+    see = f"{way.named}, the nearest, though it does not fit{held.missing or ''}; to see what does:"
+    return f"{told}{spare}" or f"{see} {way.told}"
+
+
+def _told(nearest: Way, had: Held, way: Way, held: Held, amid: str) -> str:
+    if way is nearest or not amid:
+        return f"{way.named}, the nearest{held.said}: {way.told}"
+    return (
+        f"{nearest.named}, the nearest, which does not fit {amid}{had.missing or ''}. "
+        f"{way.named}, which does{held.said}: {way.told}"
+    )
