@@ -83,9 +83,8 @@ def _hint(ways: Iterable[Way], holds: Holds, amid: str, *, whole: bool) -> str:
             continue
         held = holds(way)
         nearest = nearest or (way, held)
-        if held.missing is not None or (held.beside and way.harsh):
-            continue
-        if held.at_once < nearest[1].at_once:
+        less = held.at_once < nearest[1].at_once
+        if less or held.missing is not None or (held.beside and way.harsh):
             continue
         is_sound = not (held.beside or way.harsh or support.stands_back(way.framework))
         if told and not whole:
