@@ -282,7 +282,9 @@ WRITERS: Mapping[str, Callable[[Advice, Recommendation], str]] = {
     "option.quality_gain": _quality_gain,
     "option.quality_small": _quality_small,
     "option.quality_same": lambda d, i: flag(_quality_change(d, i) == 0),
-    "option.quality_unknown": lambda d, i: flag(_quality_change(d, i) is None),
+    "option.quality_unknown": lambda d, i: flag(
+        _quality_change(d, i) is None and i.after.weights_bytes <= d.memory.weights_bytes
+    ),
     "option.several": lambda _, i: flag(i.setup.gpus > 1),
     "option.second_gpu": lambda d, i: _second(d, i.setup),
     "option.same_family": lambda d, i: flag(i.setup.model_family == d.scenario.model.family),

@@ -130,6 +130,23 @@ def test_a_file_without_a_repository_is_told_where_it_comes_from(
     assert said in text
 
 
+@pytest.mark.parametrize(
+    ("given", "costs"),
+    [
+        (("M2 Ultra:192GB", "mistral-small-3.2-24b-instruct-2506", "INT4", "MLX"), False),
+        (("RTX 4090", "qwen3-8b", "BF16", "TGI"), True),
+    ],
+)
+def test_more_bits_are_not_said_to_cost_quality(
+    given: tuple[str, str, str, str],
+    costs: bool,  # noqa: FBT001
+) -> None:
+    doc, text = told(**dict(zip(("gpu", "model", "precision", "framework"), given, strict=True)))
+    assert doc.recommendations[0].action == "quantize"
+    unknown = "quality it costs is not known|No figure for its quality|Its loss of quality"
+    assert bool(re.search(unknown, text)) is costs
+
+
 @pytest.mark.parametrize(("precision", "in_parts"), [("FP16", True), ("Q8_0", False)])
 def test_ollama_pulls_no_file_in_parts(precision: str, in_parts: bool) -> None:  # noqa: FBT001
     doc, text = told(
