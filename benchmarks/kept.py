@@ -102,9 +102,9 @@ def _read_once(read: Callable[..., Mapping[str, bytes]]) -> Callable[..., Mappin
     built_in = frozenset(data_dir(kind) for kind in ("rules", "templates", "knowledge"))
     once = cache(read)
 
-    def reading(folder: Path, suffixes: Iterable[str]) -> Mapping[str, bytes]:
+    def reading(folder: Path, suffixes: Iterable[str], *but: str) -> Mapping[str, bytes]:
         wanted = tuple(suffixes)
-        return once(folder, wanted) if folder in built_in else read(folder, wanted)
+        return (once if folder in built_in else read)(folder, wanted, *but)
 
     return reading
 

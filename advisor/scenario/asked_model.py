@@ -57,6 +57,7 @@ def _of_file_name(text: str, knowledge: Knowledge) -> ModelRead:
             return read_model(knowledge, name)
         except RequestError as unknown:
             hint = unknown.hint if unknown.hint.startswith("Did you mean") else ""
+    check_path(text)
     if "/" not in text:
         message = f"{text}: there is no such file, and no model is known by this name"
         raise RequestError(message, hint=hint or "Give the file's path, or name its base model.")
