@@ -290,6 +290,8 @@ def _options_summary(options: Sequence[Option], tried: Sequence[OptionFacts]) ->
     yield "options.draft_exists", any(o.action == speculative.DRAFT.action for o in options)
     yield "options.tried", len(options)
     yield "options.fitting", len(fitting)
+    free = (option.memory.headroom_bytes or 0 for option in fitting)
+    yield "options.most_headroom", max(free, default=None)
     yield "options.dominated", sum(DOMINATED_BY in of.values for of in tried)
 
 

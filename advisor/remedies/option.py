@@ -255,10 +255,10 @@ def _completed(
         full.update(_draft_changes(base, full, scenario))
     if scenario.gpu is not own.gpu or scenario.gpus != own.gpus:
         full.update(_card_changes(base, full, scenario))
-    full.update(_choice_changes(base, full, scenario))
     stated = full.get("split", request.split)
     if stated and scenario.gpus > 1 and stated != (way := split_of(scenario)):
         full["split"] = way
+    full.update(_choice_changes(base, full, scenario))
     stated_context = request.context or default_context(scenario.model, request)
     if "context" not in full and stated_context != scenario.context_tokens:
         full["context"] = scenario.context_tokens
@@ -350,8 +350,9 @@ def _split_changes(
 
 
 _CHOSEN_BY = frozenset(
-    {"gpu", "model", "config", "framework", "precision", "gpu_layers", "cpu_experts", "batch"}
-)
+    {"gpu", "model", "config", "framework", "precision", "gpu_layers", "cpu_experts", "batch",
+     "split"}
+)  # fmt: skip
 """Keys of a request from which its default framework and format follow."""
 
 

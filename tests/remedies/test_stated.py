@@ -52,10 +52,14 @@ def test_no_change_comes_out_otherwise(seed: int) -> None:
             gpu="Radeon Instinct MI308X", model="GLM-4.7", precision="INT8", context=32_768,
             batch=16, framework="vLLM", gpus=2, split="tensor", mtp=1, use="batch", prefer="cost",
         ),
+        Request(
+            gpu="RTX 4000 SFF Ada Generation", model="DeepSeek-R1-Distill-Llama-70B",
+            precision="INT8", context=32_768, prefer="quality", split="tensor",
+        ),
     ],
     ids=[
         "TGI on two cards", "more layers than there are", "a split model", "TGI on eight cards",
-        "a pipeline that does not draft",
+        "a pipeline that does not draft", "a split that says which server",
     ],
 )  # fmt: skip
 def test_what_once_came_out_otherwise_does_not(request_: Request) -> None:
