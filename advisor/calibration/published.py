@@ -32,6 +32,19 @@ _OFF = log(1.6)
 _RECENT = 1.0
 """Years from which on a build is another one; measurements of half a year before say the same."""
 _SAME_BYTES = log(1.04)
+_ENOUGH = 30
+_LEAST, _MOST = 0.78, 0.82
+_NEAR = 0.3
+_INTRO = """\
+## Another machine, and a card nobody measured
+
+One stream in the llama.cpp family. For *another machine* everything of one source was held out and
+its card stayed with others; for *a card nobody measured* the whole card. *Covered* is the share of
+runs inside the 80 % range that `advise` shows for them. It was taken from these very errors, each
+card or machine weighing by the root of its runs; *by the others* is the share inside the range that
+the other cards or machines alone would have given, which is what a new one meets: the last column
+judges by it, and 78 to 82 % of 30 runs or more count as a range of 80 %.
+"""
 
 
 def measured_text(
@@ -138,21 +151,6 @@ def pairs_of_sources(material: Material, fitted: Fitted) -> Iterator[Held]:
                 speed = known.tok_s * fitted.decode.seconds(known) / fitted.decode.seconds(asked)
                 group = "\0".join((*known.card, *sorted((known.source, asked.source))))
                 yield Held(asked, speed, "source", group, "measured")
-
-
-_ENOUGH = 30
-_LEAST, _MOST = 0.78, 0.82
-_NEAR = 0.3
-_INTRO = """\
-## Another machine, and a card nobody measured
-
-One stream in the llama.cpp family. For *another machine* everything of one source was held out and
-its card stayed with others; for *a card nobody measured* the whole card. *Covered* is the share of
-runs inside the 80 % range that `advise` shows for them. It was taken from these very errors, each
-card or machine weighing by the root of its runs; *by the others* is the share inside the range that
-the other cards or machines alone would have given, which is what a new one meets: the last column
-judges by it, and 78 to 82 % of 30 runs or more count as a range of 80 %.
-"""
 
 
 class Stranger(Struct, frozen=True):

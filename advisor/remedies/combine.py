@@ -12,7 +12,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, islice
-from operator import lt
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -115,11 +114,11 @@ def _lets_wait(base: Base, option: Option) -> bool:
         return False
     stated = base.request.framework and before.framework.serves_batches
     moved = stated and after.framework is not before.framework
-    bits = (one.precision.class_bits or _FULL_BITS for one in (after, before))
-    fewer = not base.fits or lt(*bits)
+    now, then = (one.precision.class_bits or _FULL_BITS for one in (before, after))
+    fewer = not base.fits or then < now
     unpacked = support.is_unpacked(after.precision, after.model, after.gpu)
-    held = held_percent(option.memory, after.batch)
-    return fewer and not moved and not unpacked and held is not None and held < _ALL
+    waits = held_percent(option.memory, after.batch) < _ALL
+    return fewer and not moved and not unpacked and waits
 
 
 def _is_quick(base: Base, option: Option) -> bool:

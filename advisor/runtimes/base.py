@@ -174,7 +174,7 @@ class Runtime:
     reads_speculators: ClassVar[bool] = False  # draft heads as vLLM's speculators library has them
     chunk_tokens: ClassVar[int | None] = 2048
     """Tokens of a prompt computed at once; None: all of it."""
-    sees_card: ClassVar[bool] = False  # what it computes in follows from the card as well
+    sees_card: ClassVar[bool] = False  # for what it holds while it computes
     image_bytes: ClassVar[int] = _HALF_BYTES
     """Bytes of a number in which the tower that reads images computes."""
     most_sequences: ClassVar[int] = 2**16
