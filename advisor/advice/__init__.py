@@ -25,6 +25,7 @@ from advisor.advice.preparation import (
     prepare,
     request_warnings,
     speed_when_full,
+    with_last_resort,
 )
 from advisor.advice.ranking import Held, Ranking, Scored, because, confidence_of, filled, rank
 from advisor.calibration import with_measurements
@@ -166,8 +167,16 @@ class Advisor(Struct, frozen=True):
             RuleFileError: The rules contradict each other, or none gives the verdict.
             EngineError: A bug of ours.
         """
-        of = ready.option_facts
         expected = {o.key: o for o in expected_options(ready.base)} if complete else {}
+        run, others = self._run(ready, expected)
+        if _leaves_alone(run):
+            run, others = self._run(with_last_resort(ready), expected)
+        return self._with_barred(self._assembled(run), expected, others)
+
+    def _run(
+        self, ready: Prepared, expected: Mapping[str, Expected]
+    ) -> tuple[_Run, Sequence[Firing]]:
+        of = ready.option_facts
         everything = self.engine.run(ready.facts, [*of, *_facts_of(expected)])
         outcome, others = _apart(everything, expected)
         known = {**ready.facts, **outcome.concluded}
@@ -175,7 +184,7 @@ class Advisor(Struct, frozen=True):
         values = {o.key: o.values for o in of}
         options = {option.key: option for option in ready.options}
         run = _Run(ready.base, ready.limits, ready.edges, options, known, values, outcome, ranking)
-        return self._with_barred(self._assembled(run), expected, others)
+        return run, others
 
     def _assembled(self, run: _Run) -> Conclusions:
         return Conclusions(
@@ -347,6 +356,12 @@ def _apart(outcome: Outcome, expected: Mapping[str, Expected]) -> tuple[Outcome,
     others = [firing for firing in outcome.firings if firing.option in expected]
     real = tuple(firing for firing in outcome.firings if firing.option not in expected)
     return replace(outcome, firings=real), others
+
+
+def _leaves_alone(run: _Run) -> bool:
+    """Whether a request that does not run got neither a remedy nor a proof: rules bar what fits."""
+    told = run.ranking.recommended or run.facts.get("options.none_exists")
+    return not (run.base.fits or told)
 
 
 def _state(facts: Mapping[str, FactValue]) -> State:

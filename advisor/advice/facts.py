@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from advisor.estimator.kv_cache import kv_bytes_per_token
+from advisor.estimator.placement import host_bytes_needed
 from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.types import Framework, Gpu
 from advisor.knowledge.vocabulary import ACTION_FACT, FactValue
@@ -13,7 +15,7 @@ from advisor.models.stored_tensors import Model
 from advisor.remedies import combine, formats, owned_speed, speculative
 from advisor.remedies.assessment import exam_loss, put, quality_loss, weights_loss
 from advisor.remedies.framework import timed_elsewhere
-from advisor.remedies.machines import proof_of
+from advisor.remedies.machines import Proof, proof_of
 from advisor.remedies.model import is_rated_higher, merit_points
 from advisor.remedies.option import Base, Option, relatives
 from advisor.remedies.search import BETWEEN_KEYS, DOMINATED_BY, dominators_in_kind, marks_of
@@ -59,13 +61,19 @@ def scenario_facts(
         _framework(scenario.framework),
         _host(base),
         _options_summary(options, tried),
-        _proof(base, options),
+        _timed_elsewhere(base, options),
+        proof_facts(proof_of(base, options)),
     )
-    return {name: _clean(value) for pairs in groups for name, value in pairs if value is not None}
+    return cleaned(chain.from_iterable(groups))
 
 
-def _clean(value: FactValue) -> FactValue:
-    return value if value.__class__ in _AS_IT_IS else float(value) + 0.0
+def cleaned(pairs: Pairs) -> dict[str, FactValue]:
+    """Give facts by name, unknown ones left out."""
+    return {
+        name: value if value.__class__ in _AS_IT_IS else float(value) + 0.0
+        for name, value in pairs
+        if value is not None
+    }
 
 
 def _request(request: Request, scenario: Scenario) -> Pairs:
@@ -212,16 +220,13 @@ def _memory(memory: Memory, limits: Limits, batch: int) -> Pairs:
         yield "memory.cache_sequences", sequences_at_once(memory, limits)
 
 
-def break_even_facts(edges: BreakEven) -> dict[str, FactValue]:
+def break_even_facts(edges: BreakEven) -> Pairs:
     """Give the points where the request tips over, as facts."""
-    named = {
-        "break_even.batch": edges.too_large_batch,
-        "break_even.format": edges.largest_format,
-        "break_even.format_bits": _rounded(edges.largest_format_bits),
-        "break_even.gpus": edges.fewest_gpus,
-        "break_even.card_memory": edges.smallest_capacity_bytes,
-    }
-    return {name: _clean(value) for name, value in named.items() if value is not None}
+    yield "break_even.batch", edges.too_large_batch
+    yield "break_even.format", edges.largest_format
+    yield "break_even.format_bits", _rounded(edges.largest_format_bits)
+    yield "break_even.gpus", edges.fewest_gpus
+    yield "break_even.card_memory", edges.smallest_capacity_bytes
 
 
 def least_speed(base: Base) -> float:
@@ -257,18 +262,9 @@ def _framework(framework: Framework) -> Pairs:
     yield "framework.serves_batches", framework.serves_batches is True
 
 
-def host_bytes_needed(base: Base) -> int:
-    """System RAM needed if all that does not fit on the cards moved there, bytes."""
-    memory = base.memory
-    held = memory.host_weights_bytes + memory.host_kv_cache_bytes
-    if base.scenario.cards:
-        return held + sum(max(c.required_bytes - c.usable_bytes, 0) for c in memory.per_gpu)
-    return held + (memory.deficit_bytes or 0) * base.scenario.gpus
-
-
 def _host(base: Base) -> Pairs:
     scenario = base.scenario
-    needed = host_bytes_needed(base)
+    needed = host_bytes_needed(scenario, base.memory)
     yield "host.ram", scenario.ram_bytes
     low, high = scenario.ram_bandwidth_ends or (None, None)
     yield "host.ram_bandwidth", scenario.ram_bandwidth_bytes_s
@@ -295,11 +291,14 @@ def _options_summary(options: Sequence[Option], tried: Sequence[OptionFacts]) ->
     yield "options.dominated", sum(DOMINATED_BY in of.values for of in tried)
 
 
-def _proof(base: Base, options: Sequence[Option]) -> Pairs:
+def _timed_elsewhere(base: Base, options: Sequence[Option]) -> Pairs:
     if (other := timed_elsewhere(base, options)) and other.speed:
         yield "options.timed_framework", other.scenario.framework.name
         yield "options.timed_speed", _rounded(other.speed.decode_tok_s.estimate)
-    proof = proof_of(base, options)
+
+
+def proof_facts(proof: Proof | None) -> Pairs:
+    """Say whether anything helps, and what the least would need."""
     yield "options.none_exists", proof is not None
     if proof:
         yield "options.least_needed", proof.least_needed_bytes

@@ -8,7 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.advice.facts import break_even_facts, option_facts, scenario_facts
+from advisor.advice.facts import (
+    break_even_facts,
+    cleaned,
+    option_facts,
+    proof_facts,
+    scenario_facts,
+)
 from advisor.errors import RequestError, UserError, raise_problems
 from advisor.estimator.limits import find_limits, first_batch_too_large, smallest_capacity_bytes
 from advisor.estimator.placement import host_fits
@@ -26,6 +32,7 @@ from advisor.remedies.assessment import outlook_of
 from advisor.remedies.cards import fewest_cards
 from advisor.remedies.formats import largest_format
 from advisor.remedies.impossible import expected_options, resolved
+from advisor.remedies.machines import LAST_RESORT, proof_of
 from advisor.remedies.option import Base, Option
 from advisor.rules.engine.base import OptionFacts
 from advisor.scenario import Scenario, support, with_batch
@@ -69,11 +76,28 @@ def prepare(request: Request, knowledge: Knowledge) -> Prepared:
         raise_problems([_NO_GPU, *_other_problems(request, knowledge)])
     base = estimate(request, knowledge)
     limits = find_limits(base.scenario, knowledge, base.memory)
-    options = build_options(base, limits)
+    return _with_facts(base, limits, build_options(base, limits))
+
+
+def _with_facts(base: Base, limits: Limits, options: tuple[Option, ...]) -> Prepared:
     edges = _break_even(base, limits, options)
     tried = option_facts(base, options)
-    facts = {**scenario_facts(base, limits, options, tried), **break_even_facts(edges)}
+    facts = {**scenario_facts(base, limits, options, tried), **cleaned(break_even_facts(edges))}
     return Prepared(base, limits, options, edges, facts, tried)
+
+
+def with_last_resort(ready: Prepared) -> Prepared:
+    """Add the last resort, or the proof that there is none, where rules bar all that fits."""
+    known = {option.key for option in ready.options}
+    more = tuple(
+        option
+        for option in build_options(ready.base, ready.limits, [LAST_RESORT])
+        if option.key not in known
+    )
+    if more:
+        return _with_facts(ready.base, ready.limits, (*ready.options, *more))
+    proof = proof_facts(proof_of(ready.base, ()))
+    return replace(ready, facts={**ready.facts, **cleaned(proof)})
 
 
 def _break_even(base: Base, limits: Limits, options: Sequence[Option]) -> BreakEven:

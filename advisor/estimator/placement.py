@@ -164,6 +164,14 @@ def host_fits(scenario: Scenario, memory: Memory) -> bool:
     return scenario.ram_bytes is None or needed <= scenario.ram_bytes
 
 
+def host_bytes_needed(scenario: Scenario, memory: Memory) -> int:
+    """System RAM needed if all that does not fit on the cards moved there, bytes."""
+    held = memory.host_weights_bytes + memory.host_kv_cache_bytes
+    if scenario.cards:
+        return held + sum(max(c.required_bytes - c.usable_bytes, 0) for c in memory.per_gpu)
+    return held + (memory.deficit_bytes or 0) * scenario.gpus
+
+
 _TENSOR = "shards: norms and other small tensors are taken as split too"
 _ATTENTION = "shards: all but the routed experts is taken to lie on every card"
 _DIVIDED: Mapping[str | None, tuple[str, ...]] = {"dp-attention": (_ATTENTION,), "data": ()}

@@ -264,6 +264,7 @@ class Framework(Struct, frozen=True, omit_defaults=True):
     """Programs sized as it is -> what differs, in one clause."""
     loads_with: Texts = ()  # of a front end: the runtimes it loads models with, preferred first
     backends_beside: Texts = ()  # what it computes with beside the vendor's own
+    one_backend_on: Texts = ()  # vendors on whose cards it has the vendor's own alone
     beyond: Annotated[Mapping[str, str], Kind(mapping(written))] = field(default_factory=dict)
     """Formats and card architectures that only other releases or builds run -> a clause on it."""
     not_sized: Annotated[Mapping[str, str], _UNSIZED] = field(default_factory=dict)

@@ -15,6 +15,7 @@ from advisor.knowledge.catalogue import (
     BACKENDS,
     MAKERS,
     Cards,
+    cards_by,
     check_beside,
     machines_said,
 )
@@ -267,7 +268,8 @@ def backend_in(framework: Framework, gpu: Gpu, asked: str | None) -> str:
 def backends_of(gpu: Gpu | None, framework: Framework) -> tuple[str, ...]:
     """What a framework computes with on a card: the vendor's own, then what it has beside it."""
     first, *rest = MAKERS[gpu.vendor].backends if gpu else BACKENDS
-    return (first, *(backend for backend in rest if backend in framework.backends_beside))
+    beside = () if gpu and gpu.vendor in framework.one_backend_on else framework.backends_beside
+    return (first, *(backend for backend in rest if backend in beside))
 
 
 def assembled(
@@ -345,7 +347,8 @@ def _impossible(request: Request, scenario: Scenario, knowledge: Knowledge) -> I
     known = backends_of(scenario.gpu, scenario.framework)
     if scenario.gpu and scenario.backend not in known:
         yield RequestError(
-            f"{scenario.framework.name} does not compute with {scenario.backend}",
+            f"{scenario.framework.name} does not compute with {scenario.backend} "
+            f"on {cards_by(scenario.gpu.vendor)}",
             hint=f"Use {' or '.join(known)}, or llama.cpp.",
         )
     if scenario.depth_tokens >= scenario.context_tokens:

@@ -40,3 +40,11 @@ def test_it_is_recommended_where_both_were_measured_and_comes_out_so() -> None:
 def test_a_back_end_that_a_runtime_lacks_is_refused(framework: str) -> None:
     with pytest.raises(UserError, match=f"{framework} does not compute with Vulkan"):
         advised(model="llama-3.1-8b", gpu="RTX 4090", framework=framework, backend="Vulkan")
+
+
+def test_ollama_has_no_vulkan_on_apple_chips() -> None:
+    """Its documentation: Vulkan on Windows and Linux; a build for macOS brings Metal alone."""
+    with pytest.raises(UserError, match="does not compute with Vulkan on Apple cards"):
+        advised(model="llama-3.1-8b", gpu="M3 Ultra", framework="Ollama", backend="Vulkan")
+    here = advised(model="llama-3.1-8b", gpu="M3 Ultra", framework="llama.cpp", backend="Vulkan")
+    assert here.scenario.backend == "Vulkan"

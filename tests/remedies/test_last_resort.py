@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
+from advisor.advice.preparation import prepare, with_last_resort
 from advisor.report.assembly import document
+from advisor.scenario.settings import Request, request_from
 from tests.remedies.asking import advised, advisor
 from tests.remedies.promises import broken
 
@@ -23,6 +26,32 @@ def test_what_scores_nothing_is_said_where_nothing_else_is(given: dict[str, obje
     assert only.score <= 0
     assert only.option.fits
     assert broken(advisor(), advice) == []
+
+
+BARRED = {
+    "gpu": "Radeon RX 550", "model": "Qwen1.5-110B-Chat", "precision": "Q4_K_M", "batch": 4,
+    "framework": "Ollama", "backend": "Vulkan", "flash_attention": False, "ubatch": 2048,
+    "ram_bandwidth_gb_s": 80.0, "prefer": "speed", "use": "batch", "split": "tensor",
+}  # fmt: skip
+"""One layer of 80 fits on the card, and the rules bar it."""
+
+
+def test_where_rules_bar_all_that_fits_the_last_resort_is_looked_for() -> None:
+    ready = prepare(request_from(BARRED), advisor().knowledge)
+    assert ready.facts["options.any_fits"] is True
+    advice = advised(**BARRED)
+    (only,) = advice.recommendations
+    assert only.option.fits
+    assert only.option.key not in {option.key for option in ready.options}
+    assert broken(advisor(), advice) == []
+    assert only.option.scenario.backend == "Metal"
+
+
+def test_where_there_is_none_the_proof_takes_its_place() -> None:
+    far = Request(gpu="RTX 4090", model="llama-3-8b", context=2**27, depth=2**27 - 1)
+    ready = prepare(far, advisor().knowledge)
+    unproved = {**ready.facts, "options.none_exists": False}
+    assert with_last_resort(replace(ready, facts=unproved)).facts == ready.facts
 
 
 LAPTOPS = (
