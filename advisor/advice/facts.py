@@ -21,7 +21,7 @@ from advisor.remedies.option import Base, Option, relatives
 from advisor.remedies.search import BETWEEN_KEYS, DOMINATED_BY, dominators_in_kind, marks_of
 from advisor.rules.engine.base import OptionFacts
 from advisor.runtimes import runtime_of
-from advisor.scenario import Scenario, offloads, split_of, support
+from advisor.scenario import Scenario, offloads, split_of, stretches, support
 from advisor.scenario.capability import download_facts, is_likely_had
 from advisor.scenario.figures import (
     BreakEven,
@@ -91,7 +91,7 @@ def _request(request: Request, scenario: Scenario) -> Pairs:
     yield "request.offload_stated", offloads(scenario)
     yield "request.framework_stated", request.framework is not None
     yield "request.context_beyond_training", bool(trained and scenario.context_tokens > trained)
-    yield "request.context_stretched", support.stretches(scenario)
+    yield "request.context_stretched", stretches(scenario)
     yield "request.split", split_of(scenario)
     yield "request.split_stated", scenario.split is not None
     yield "request.draft_model", scenario.draft_model is not None

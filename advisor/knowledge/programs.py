@@ -194,7 +194,7 @@ def _rows(name: str) -> Sequence[Mapping[str, str]]:
 
 About = Literal[
     "card", "model", "task", "weights", "dtype", "kv_cache", "kv_pair", "split", "draft",
-    "sequences", "upkeep",
+    "sequences", "upkeep", "yarn", "images",
 ]  # fmt: skip
 """What a row answers; capabilities.yaml says what each means."""
 Answer = Literal["runs", "refused", "slow"]
@@ -228,4 +228,6 @@ class Capability(Struct, frozen=True, omit_defaults=True):
     """Architectures that it does not hold for."""
     experts: Flag = False
     """For mixtures of experts alone."""
+    formats: Texts = ()
+    """Of the weights."""
     sources: Mapping[str, str] = field(default_factory=dict)

@@ -6,6 +6,7 @@ it is used; the bounds here hold for all files of one model together.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import stat
@@ -344,6 +345,20 @@ class Model(Struct, frozen=True):
             return None
         factor = -(-context // self.yarn["original"])
         return factor if factor <= self.yarn["factor"] else None
+
+    def yarn_config(self, context: int) -> str:
+        """What config.json must say for YaRN to reach a context; empty where it cannot be told."""
+        factor = self.yarn_factor(context)
+        if factor is None:
+            return ""
+        original = self.yarn["original"]
+        scaling = {
+            "rope_type": "yarn",
+            "factor": float(factor),
+            "original_max_position_embeddings": original,
+        }
+        said = {"max_position_embeddings": original * factor, "rope_scaling": scaling}
+        return json.dumps(said)[1:-1]
 
     @property
     def guesses_experts(self) -> bool:

@@ -17,7 +17,7 @@ from advisor.estimator.speed import estimate_speed
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.knowledge.vocabulary import FactValue
 from advisor.memo import Kept
-from advisor.scenario import Key, Scenario, offloads, split_of, support, whole_key
+from advisor.scenario import Key, Scenario, offloads, split_of, stretches, support, whole_key
 from advisor.scenario.figures import (
     Margin,
     Memory,
@@ -100,7 +100,7 @@ def unserved_context(scenario: Scenario) -> bool:
     """
     trained = scenario.model.trained_context_tokens
     beyond = trained is not None and scenario.context_tokens > trained
-    return beyond and scenario.framework.places_layers and not support.stretches(scenario)
+    return beyond and scenario.framework.places_layers and not stretches(scenario)
 
 
 def put(facts: dict[str, FactValue], name: str, value: float | None) -> None:

@@ -236,7 +236,7 @@ def sources(doc: Advice) -> Mapping[int, str]:
     the sequences without which a server would not start.
     """
     found, own = dict[int, str](), {command.unpublished for command in doc.commands[:1]}
-    said = {"", *(own - {"parts"})}
+    said = {"", *(own - {"parts", "images"})}
     for rank, commands in [(0, doc.commands), *((r.rank, r.commands) for r in doc.recommendations)]:
         for command in commands[:1]:
             news = {kind: text for kind, text in _beside(command) if kind not in said}
@@ -246,6 +246,8 @@ def sources(doc: Advice) -> Mapping[int, str]:
 
 
 def _beside(command: Command) -> Iterator[tuple[str, str]]:
+    if command.config:
+        yield command.config, say("by_config", config=command.config)
     if kind := command.unpublished:
         yield kind, say(f"unpublished.{kind}")
     program = command.program.partition(" ")[0]

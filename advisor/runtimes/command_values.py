@@ -57,13 +57,15 @@ class Started(Struct, frozen=True):
             found = _of_format(self.program.on_load.get(name), precision)
             if found is not None:
                 return found
-        return self._taken(_of_format(self.program.by_format.get(name), precision))
+        return self._taken(name, _of_format(self.program.by_format.get(name), precision))
 
-    def _taken(self, word: str | None) -> str | None:
-        """The word, or the other 16-bit type where the runtime refuses to compute in this one."""
-        scenario = self.scenario
-        taken = capability.dtypes(scenario.framework, scenario.gpu, scenario.model.shape)
-        return next(iter(taken), word) if word in capability.DTYPES and word not in taken else word
+    def _taken(self, name: str, word: str | None) -> str | None:
+        """The word, or the 16-bit type that the runtime or its kernels for the format take."""
+        on = (self.scenario.framework, self.scenario.gpu, self.scenario.model.shape)
+        taken = capability.dtypes(*on, self.scenario.precision)
+        alone = name == "dtype" and word is None and taken != capability.dtypes(*on)
+        refused = word in capability.DTYPES and word not in taken
+        return next(iter(taken), word) if alone or refused else word
 
     @property
     def as_held(self) -> bool:
@@ -333,8 +335,7 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "yarn_factor": lambda s: _stated(s.scenario.model.yarn_factor(s.scenario.context_tokens)),
     "yarn_original": lambda s: _stated(s.scenario.model.yarn.get("original")),
     "yarn_theta": lambda s: _stated(s.scenario.model.yarn.get("theta")),
-}
-"""Placeholder -> its value; None leaves the piece out."""
+}  # None leaves the piece out
 
 
 def _beyond_trained(scenario: Scenario) -> bool:

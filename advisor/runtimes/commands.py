@@ -20,7 +20,7 @@ from advisor.runtimes.command_values import (
     needed_settings,
     shares_of,
 )
-from advisor.scenario import Key, Scenario, size_key
+from advisor.scenario import Key, Scenario, size_key, takes
 from advisor.scenario.capability import folder_name, gguf, seen_gguf
 from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import default_backend
@@ -51,9 +51,13 @@ class Command(Struct, frozen=True):
     """Lines for a POSIX shell."""
     gaps: tuple[Gap, ...]
     """Settings that it cannot be told."""
+    config: str = ""
+    """What the model's ``config.json`` must say first: how YaRN reaches the context, where no flag
+    says it."""
     unpublished: str = ""
     """What it names that nobody is known to publish: ``gguf``, ``gguf16``, ``mlx``, ``exllama``,
-    ``unpacked`` or ``packed``, by how it is made; ``parts`` where it is published in several."""
+    ``unpacked`` or ``packed``, by how it is made; ``parts`` where it is published in several,
+    ``images`` where its file for images is read by newer versions alone."""
     most_at_start: int | None = None
     """Sequences that it is told to hold at most so that it starts; null: it starts with what is
     asked. [sequences]"""
@@ -130,10 +134,16 @@ def _command(program: Program, started: Started) -> Command:
         version=program.version,
         text=text,
         gaps=tuple(_gaps(program, started.scenario, carried)),
+        config=_config(started.scenario),
         unpublished=_unpublished(started, text),
         most_at_start=None if stated else started.most_at_start,
         too_many_beyond=started.most_at_start if stated else None,
     )
+
+
+def _config(scenario: Scenario) -> str:
+    by_file = takes(scenario, "yarn")
+    return scenario.model.yarn_config(scenario.context_tokens) if by_file else ""
 
 
 def _unpublished(started: Started, text: str) -> str:
@@ -146,13 +156,20 @@ def _unpublished(started: Started, text: str) -> str:
     if precision.kind == "gguf" or gguf(model, precision) in text:
         told = gguf(model, precision) in text
         kind = "parts" if seen_gguf(model, precision) else "gguf16" if whole else "gguf"
-        return kind if told else ""
+        return kind if told else "images" * _has_images(scenario, text)
     if started.repository or folder_name(model, precision) not in text:
         return ""
     of_its_own = scenario.framework.memory_model in _OWN_MAKERS
     return scenario.framework.memory_model if of_its_own else "unpacked" if whole else "packed"
 
 
+def _has_images(scenario: Scenario, text: str) -> bool:
+    """Whether the hub has a file for images beside it that older versions do not read."""
+    hub = _HUB in text and bool(scenario.model.vision_parameters)
+    return hub and takes(scenario, "images")
+
+
+_HUB = "hf.co/"
 _OWN_MAKERS = frozenset({"mlx", "exllama"})
 """Families of runtimes with a converter of their own."""
 

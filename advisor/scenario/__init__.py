@@ -12,10 +12,11 @@ from msgspec.structs import replace
 from advisor.errors import RequestError
 from advisor.knowledge.catalogue import ALONE, BACKENDS, are_machines
 from advisor.knowledge.types import Format, Framework, Gpu, KvType
-from advisor.scenario.capability import cut_width, refusal
+from advisor.scenario.capability import asked, cut_width, refusal
 from advisor.scenario.settings import Prefer, Stated, Use
 
 if TYPE_CHECKING:
+    from advisor.knowledge.programs import About
     from advisor.knowledge.types import Split
     from advisor.models.shape import Shape
     from advisor.models.stored_tensors import Model
@@ -340,3 +341,23 @@ def reading_at(scenario: Scenario, bandwidth: float) -> Scenario:
     if gpu and is_alone(scenario):
         gpu = replace(gpu, bandwidth_bytes_s=bandwidth)
     return replace(scenario, gpu=gpu, ram_bandwidth_bytes_s=round(bandwidth))
+
+
+def stretches(scenario: Scenario) -> bool:
+    """Whether the context is stretched past the trained length, as the publisher states.
+
+    By its commands, or by what the model's config.json is to say.
+    """
+    lines = (line for program in scenario.framework.commands for line in program.lines)
+    words = (word for line in lines for piece in line for word in piece.words)
+    told = any(
+        part.name == "yarn_factor" for word in words if not isinstance(word, str) for part in word
+    )
+    known = told or takes(scenario, "yarn")
+    return known and scenario.model.yarn_factor(scenario.context_tokens) is not None
+
+
+def takes(scenario: Scenario, about: About) -> bool:
+    """Whether a row says that the runtime takes it of this model."""
+    row = asked(scenario.framework, about, "", scenario.gpu, scenario.model.shape)
+    return row is not None and row.answer == "runs"

@@ -31,6 +31,7 @@ def asked(
     shape: Shape | None,
     *,
     backend: str | None = None,
+    precision: Format | None = None,
 ) -> Capability | None:
     """Find the row that answers a question; None: only the lists of frameworks.yaml say anything.
 
@@ -41,10 +42,12 @@ def asked(
         gpu: The card; without one no row about cards holds.
         shape: The model's architecture; without one no row about models holds.
         backend: CUDA, ROCm ...; None: the one that is usual for the card.
+        precision: The format of the weights; without one no row about formats holds.
     """
     for row in framework.capabilities:
         named = row.about == about and (not row.of or what in row.of)
-        if named and _holds_card(row, gpu, backend) and _holds_model(row, shape):
+        held = not row.formats or (precision is not None and precision.name in row.formats)
+        if named and held and _holds_card(row, gpu, backend) and _holds_model(row, shape):
             return row
     return None
 
@@ -57,9 +60,12 @@ def refusal(
     return row.why if row and row.answer == "refused" else ""
 
 
-def dtypes(framework: Framework, gpu: Gpu | None, shape: Shape) -> tuple[str, ...]:
-    """List the 16-bit types that the runtime computes this model in on this card."""
-    return tuple(d for d in DTYPES if not refusal(framework, "dtype", d, gpu, shape))
+def dtypes(
+    framework: Framework, gpu: Gpu | None, shape: Shape, precision: Format | None = None
+) -> tuple[str, ...]:
+    """List the 16-bit types in which it computes this model here, or a format of its weights."""
+    found = {d: asked(framework, "dtype", d, gpu, shape, precision=precision) for d in DTYPES}
+    return tuple(d for d, row in found.items() if not row or row.answer != "refused")
 
 
 def _holds_card(row: Capability, gpu: Gpu | None, backend: str | None) -> bool:

@@ -70,16 +70,6 @@ def slow_cache(scenario: Scenario) -> str:
     return row.why if row and row.answer == "slow" else ""
 
 
-def stretches(scenario: Scenario) -> bool:
-    """Whether its commands stretch the context past the trained length, as the publisher states."""
-    lines = (line for program in scenario.framework.commands for line in program.lines)
-    words = (word for line in lines for piece in line for word in piece.words)
-    told = any(
-        part.name == "yarn_factor" for word in words if not isinstance(word, str) for part in word
-    )
-    return told and scenario.model.yarn_factor(scenario.context_tokens) is not None
-
-
 def upkeep(framework: Framework) -> str | None:
     """Say whether work on it has ended (archived) or nearly so (maintenance); None: it goes on."""
     row = asked(framework, "upkeep", "", None, None)
@@ -208,9 +198,10 @@ def _table_obstacle(
         return None
     reasons = []
     for kind in DTYPES:
-        reasons.append(refusal(framework, "dtype", kind, gpu, model.shape))
-        if not reasons[-1]:
+        row = asked(framework, "dtype", kind, gpu, model.shape, precision=precision)
+        if row is None or row.answer != "refused":
             return None
+        reasons.append(row.why)
     text = f"{framework.name} does not run {model.name}{on}: {'; '.join(reasons)}"
     return Obstacle("architecture", text)
 

@@ -125,3 +125,63 @@ def test_servers_are_told_the_same_as_json(model: str) -> None:
             "original_max_position_embeddings": 32_768,
             "rope_theta": 1_000_000,
         }
+
+
+@pytest.mark.parametrize(
+    ("framework", "model", "gpu"),
+    [
+        ("ExLlamaV3", "qwq-32b", "RTX 6000 Ada"),
+        ("MLX-LM", "qwen3-14b", "M3 Max:64GB"),
+        ("TensorRT-LLM", "qwen3-14b", "H100 SXM"),
+    ],
+)
+def test_yarn_that_no_flag_says_is_written_into_config_json(
+    framework: str, model: str, gpu: str
+) -> None:
+    found = doc(gpu=gpu, model=model, context=70_000, framework=framework)
+    said = json.loads("{" + found.commands[0].config + "}")
+    assert said == {
+        "max_position_embeddings": 3 * 32_768,
+        "rope_scaling": {
+            "rope_type": "yarn",
+            "factor": 3.0,
+            "original_max_position_embeddings": 32_768,
+        },
+    }
+    text = " ".join(render_text(found, length="full").split())
+    assert f"write {found.commands[0].config} into the `config.json`" in text
+    assert "without rope scaling" not in text
+
+
+@pytest.mark.parametrize(
+    ("framework", "model", "gpu", "context"),
+    [
+        ("ExLlamaV3", "qwq-32b", "RTX 6000 Ada", 40_960),
+        ("MLX-LM", "qwen3-30b-a3b", "M3 Max:64GB", 70_000),
+        ("vLLM", "qwen3-14b", "H100 SXM", 70_000),
+    ],
+)
+def test_config_json_is_left_alone_where_it_need_not_or_cannot_say_yarn(
+    framework: str, model: str, gpu: str, context: int
+) -> None:
+    found = doc(gpu=gpu, model=model, context=context, framework=framework, precision="4-bit")
+    assert not found.commands[0].config
+
+
+@pytest.mark.parametrize(
+    ("model", "precision", "said"),
+    [
+        ("qwen3.5-9b", "Q8_0", True),
+        ("qwen3.5-9b", "Q4_K_M", False),
+        ("gemma-3-12b-it", "Q6_K", False),
+        ("qwen3-8b", "Q6_K", False),
+    ],
+)
+def test_a_file_for_images_from_the_hub_says_which_ollama_loads_it(
+    model: str, precision: str, *, said: bool
+) -> None:
+    """Its own library holds both in one file, which older versions load too (ollama 14575)."""
+    found = doc(gpu="RTX 3090", model=model, precision=precision, framework="Ollama")
+    assert (found.commands[0].unpublished == "images") is said
+    setup = render_text(found, length="full").partition("What you could do")[0]
+    assert ("needs Ollama 0.30" in setup) is said

@@ -168,17 +168,20 @@ def test_formats_of_tensorrt_llm_by_generation(
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "runs_from"),
-    [("gpt-oss-120b", "MXFP4", 9.0), ("DeepSeek-V4-Flash", "FP8", 10.0)],
+    ("name", "kind", "runs_from", "runs_below"),
+    [("gpt-oss-120b", "MXFP4", 9.0, 99), ("DeepSeek-V4-Flash", "FP8", 10.0, 12.0)],
 )
 def test_models_of_tensorrt_llm_by_generation(
-    knowledge: Knowledge, name: str, kind: str, runs_from: float
+    knowledge: Knowledge, name: str, kind: str, runs_from: float, runs_below: float
 ) -> None:
-    """MXFP4 runs beside bf16 activations on Hopper, DeepSeek-V4 on Blackwell alone."""
+    """MXFP4 runs beside bf16 activations on Hopper, DeepSeek-V4 on Blackwell of servers alone.
+
+    On RTX Blackwell it needs a type of cache that is not sized.
+    """
     runtime, model = knowledge.frameworks["TensorRT-LLM"], _model(knowledge, name)
     for card in _cards(knowledge, 0, 99):
         refused = support.why_not(runtime, knowledge.formats[kind], card, model)
-        assert bool(refused) != ((card.compute_capability or 0) >= runs_from)
+        assert bool(refused) != (runs_from <= (card.compute_capability or 0) < runs_below)
 
 
 @pytest.mark.parametrize("name", ["MiniMax-M2", "GLM-4.7-Flash", "granite-4.0-h-small"])
@@ -401,3 +404,30 @@ def test_sglang_is_told_that_a_smaller_card_is_not_occupied(
     asked_for = Request(gpu=cards, model="qwen3-14b", precision="AWQ", framework="SGLang")
     told = "SGLANG_ENABLE_TP_MEMORY_INBALANCE_CHECK=0 "
     assert command_for(resolve(asked_for, knowledge)).startswith(told) is says
+
+
+@pytest.mark.parametrize(
+    ("card", "precision", "told"),
+    [
+        ("Radeon RX 7900 XTX", "GPTQ 8-bit", True),
+        ("Instinct MI300X", "GPTQ 8-bit", True),
+        ("Radeon RX 7900 XTX", "GPTQ 4-bit", False),
+        ("GeForce RTX 3090", "GPTQ 8-bit", False),
+    ],
+)
+def test_eight_bits_of_gptq_are_computed_in_float16_on_amd_cards(
+    knowledge: Knowledge, card: str, precision: str, *, told: bool
+) -> None:
+    request = Request(gpu=card, model="qwen3-8b", precision=precision, framework="vLLM")
+    command = command_for(resolve(request, knowledge))
+    assert ("--dtype float16" in command) is told
+
+
+def test_eight_bits_of_gptq_are_refused_there_where_the_model_refuses_float16(
+    knowledge: Knowledge,
+) -> None:
+    request = Request(
+        gpu="Radeon RX 7900 XTX", model="gemma-3-12b-it", precision="GPTQ 8-bit", framework="vLLM"
+    )
+    said = [str(problem) for problem in problems_of(request, knowledge)]
+    assert any("ExLlama's takes eight bits" in one for one in said)
