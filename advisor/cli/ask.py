@@ -63,8 +63,8 @@ def ask(
     """Answer a question in plain words: how it was read, as flags of advise, then the report.
 
     The words decide, not a language model: the same sentence is always read in the same way. Where
-    it names no card, the one of your settings is meant; where it names several models, each is
-    answered.
+    it names no card, the one of your settings is meant; where it names several models, or cards to
+    choose between, each is answered.
 
     Example: advisor ask "llama 3 8b with 32k context on a 4090"
     """
@@ -88,14 +88,15 @@ def _advise_each(
     *,
     fail_unless_fits: bool,
 ) -> None:
-    """Answer for each model that is named, as text.
+    """Answer for each model, and each card, that is named, as text.
 
     Raises:
         RequestError: Several are, and one document is asked for.
     """
     if read.more and (format_ is not _TEXT or output):
+        kind = next(iter(read.more[0]))
         raise RequestError(
-            f"'{read.settings['model']}' and '{read.more[0]['model']}' are two models",
+            f"'{read.settings[kind]}' and '{read.more[0][kind]}' are two {_SEVERAL[kind]}",
             hint="Ask for one of them, or as text.",
         )
     failed = False
@@ -118,8 +119,11 @@ def _advise_each(
         raise typer.Exit(NOT_FITTING)
 
 
+_SEVERAL = {"model": "models", "gpu": "cards"}
+
+
 def _each(read: Read) -> Iterator[Mapping[str, object]]:
-    """Give the settings for each model that is named; what is said of all is said once."""
+    """Give the settings for each model and card that is named; what is said of all is said once."""
     yield read.settings
     read.assumed, read.left = "", []
     for other in read.more:
@@ -153,7 +157,7 @@ def _list(read: Read, form: str, output: Path | None, knowledge: Stack) -> None:
             taken[key] = value if isinstance(value, int) else str(value)
         else:
             read.left.append(f"{key.replace('_', '-')} {value}")
-    read.left += [f"model {one['model']}" for one in read.more]
+    read.left += [f"{name} {value}" for one in read.more for name, value in one.items() if value]
     _take_use(read, taken)
     _show(read, f"{read.asks} {_as_flags(taken)}".rstrip(), aside=form != "text")
     if "precision" in taken:

@@ -39,6 +39,8 @@ BITS_PER_WEIGHT: Final = re.compile(
     r"(?:[-_ ]*(?P<after>exl[23]))?(?![a-z0-9])"
 )
 """Behind the bits may stand those of other tensors: ``4.0bpw_H6``, ``3.05bpw_h5_ng5``."""
+_BRANCH: Final = re.compile(r"^(\d)_(\d{1,2})$")
+"""The branch of a repository of EXL2 or EXL3 files: ``3_0``, ``4_25``."""
 _LEAST_BITS, _MOST_BITS = 1.0, 8.5
 _FAMILIES: Final = {"gguf": ("gguf-k", "gguf-i")}
 """The families that makers of GGUF files choose from where they tell only the bits."""
@@ -57,7 +59,7 @@ def patterned(knowledge: Knowledge, text: str) -> _Found | None:
     Raises:
         RequestError: It is one that no runtime here reads.
     """
-    folded = text.strip().casefold()
+    folded = _BRANCH.sub(r"\1.\2bpw", text.strip().casefold())
     if len(folded) > _LONGEST:
         return None
     if unread := why_unread(text):

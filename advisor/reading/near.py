@@ -14,7 +14,7 @@ from advisor.knowledge.index import gpu_core, gpu_words, is_size_word, makers_na
 from advisor.knowledge.merit_scale import card_names
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import by_identity
-from advisor.reading.known import IDEOGRAPH, listed
+from advisor.reading.known import IDEOGRAPH, Reading, listed
 from advisor.reading.name_parts import words
 from advisor.reading.ram import is_cpu
 from advisor.units import GIB
@@ -64,6 +64,20 @@ def several_cards(text: str, cards: Sequence[Gpu]) -> RequestError:
     known = sorted(cards, key=lambda gpu: gpu.not_for_sale is not None)
     names = listed([gpu.name for gpu in known])
     return RequestError(f"'{text}' names several cards: {names}.", hint="Write one of these.")
+
+
+def larger_chip(cards: Sequence[Gpu]) -> Reading | None:
+    """Take a larger chip of a series for one that has not so much memory: ``M1 32GB``, an M1 Pro.
+
+    Args:
+        cards: Those of the series with the memory said.
+    """
+    if not cards or not all(MAKERS[one.vendor].one_memory for one in cards):
+        return None
+    least = min(cards, key=lambda one: one.bandwidth_bytes_s or 0.0)
+    size = f"{(least.vram_bytes or 0) / GIB:g} GB"
+    how = f" with {size}, the smallest of its series that has so much"
+    return Reading(least, None, tuple(cards), how)
 
 
 def sizes_wanted(gpu: Gpu, text: str) -> RequestError:

@@ -39,7 +39,7 @@ class Read(Struct):
     """The command that answers it."""
     assumed: str = ""  # what was taken for granted, a sentence
     more: list[dict[str, object]] = field(default_factory=list)
-    """Settings that are others for each further model; None takes one away."""
+    """Settings that are others for each further model or card; None takes one away."""
     text: str = ""  # the question, less its numbers
 
 

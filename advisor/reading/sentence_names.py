@@ -82,6 +82,34 @@ def take_models(words: Sequence[str], knowledge: Knowledge, read: Read) -> Seque
     return _taken(words, "model", _model, knowledge, read)
 
 
+_BETWEEN = (
+    r"(?: (?:or|vs\.?|versus|(?:\w+ )?than|oder|ou|o|\u8fd8\u662f|\u6216)(?: (?:an?|one|the|on))*)"
+)
+_CHOICE = re.compile(
+    rf"{re.escape(HOLE)}(?:{_BETWEEN}? {re.escape(HOLE)})*{_BETWEEN} {re.escape(HOLE)}",
+    re.IGNORECASE,
+)
+"""Cards to choose between, taken out: ``3090, 4090 or a 5090``."""
+_MOST_CARDS = 4
+
+
+def take_other_cards(words: Sequence[str], knowledge: Knowledge, read: Read) -> Sequence[str]:
+    """Take further cards to choose between, ``a 3090 or a 4090``; give what is left."""
+    rest, others = words, set[object]()
+    while "gpu" in read.settings and len(others) < _MOST_CARDS - 1:
+        beside = Read()
+        rest = _taken(rest, "gpu", card_in, knowledge, beside)
+        if not beside.settings:
+            break
+        others.add(beside.settings["gpu"])
+    choice = _CHOICE.search(" ".join(rest))
+    if not others or not choice or choice[0].count(HOLE) <= len(others):
+        return words
+    told = sorted(others, key=lambda card: read.text.find(str(card)))
+    read.more += [{**one, "gpu": card} for card in told for one in ({}, *read.more)]
+    return rest
+
+
 def _taken(
     words: Sequence[str],
     name: str,

@@ -42,6 +42,7 @@ from advisor.reading.sentence_names import (
     is_of_name,
     take_models,
     take_names,
+    take_other_cards,
     vocabulary,
 )
 from advisor.reading.sentence_numbers import (
@@ -85,6 +86,7 @@ def read_sentence(text: str, knowledge: Knowledge, *, own_card: bool = False) ->
     words = _tag_beside(words, knowledge, read)
     _context_of_name(knowledge, read)
     words = _other_models(words, knowledge, read)
+    words = take_other_cards(words, knowledge, read)
     if on_processor(text) or "cpu" in read.settings:
         words = ram_of_processor(words, read.settings)
     others = vocabulary(knowledge)["gpu"] - STOP

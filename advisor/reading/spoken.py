@@ -29,7 +29,7 @@ from advisor.knowledge.merit_scale import Machine, card_names
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import by_identity
 from advisor.reading.known import Reading, no_such_size
-from advisor.reading.near import otherwise_spelled, several_cards, sizes_wanted
+from advisor.reading.near import larger_chip, otherwise_spelled, several_cards, sizes_wanted
 from advisor.units import GIB
 
 _LONGEST = 200
@@ -164,6 +164,8 @@ class _Asked(Struct, frozen=True):
         size = next((one.size for one in tier if one.size), None)
         if size is None:
             return None
+        if larger := larger_chip([_sized(one) for one in found if self._has_size(one)]):
+            return larger
         raise no_such_size(self.knowledge, text, [one.gpu for one in tier], size)
 
     def _nearest(self, found: Sequence[_Candidate]) -> Sequence[_Candidate]:
@@ -263,7 +265,8 @@ class _Asked(Struct, frozen=True):
         if not sizes:
             most = f" with {sizes_of(gpu)[0] / GIB:g} GB, the most it is sold with"
             return gpu, most if one_memory else "", ""
-        others = _joined([f"{size / GIB:g}" for size in sizes if size != sizes[0]])
+        more = [f"{size / GIB:g}" for size in sizes if size != sizes[0]]
+        others = " or ".join(filter(None, [", ".join(more[:-1]), *more[-1:]]))
         too = f"; it is sold with {others} GB too" if others else ""
         return replace(gpu, vram_bytes=sizes[0]), f" with {sizes[0] / GIB:g} GB", too
 
@@ -335,11 +338,6 @@ def _told_apart(gpu: Gpu, others: Sequence[Gpu]) -> tuple[Gpu, ...]:
         if (other.vram_bytes, other.bandwidth_bytes_s, other.architecture) != figures
         and (rare or other.not_for_sale is None)
     )
-
-
-def _joined(words: Sequence[str]) -> str:
-    """Write ``16, 24 or 32``."""
-    return " or ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
 # ---- machines and words that mean nothing

@@ -239,9 +239,9 @@ def _backend(request: Request, gpu: Gpu | None) -> str | None:
 
 
 def default_context(model: Model, request: Request = NOTHING_STATED) -> int:
-    """The context used when none is stated, tokens; images of a prompt come beside."""
+    """The context used when none is stated, tokens; a depth and images of a prompt come beside."""
     beside = -(-(prompt_tokens(model, request) or 0) // _IMAGE_STEP) * _IMAGE_STEP
-    tokens = DEFAULT_CONTEXT_TOKENS + beside
+    tokens = DEFAULT_CONTEXT_TOKENS * (1 + (request.depth or 0) // DEFAULT_CONTEXT_TOKENS) + beside
     return min(tokens, model.trained_context_tokens or tokens)
 
 

@@ -127,6 +127,39 @@ def test_each_of_two_models_is_answered(
     assert (document.code, "are two models" in document.err) == (1, True)
 
 
+@pytest.mark.parametrize(
+    ("text", "cards"),
+    [
+        ("should I get a 3090 or 4090 for qwen3 32b", ["3090", "4090"]),
+        ("rtx 3090, 4090 or a 5090 for qwen3 32b", ["rtx 3090", "4090", "5090"]),
+        ("is a 4060 ti 16gb better than a 3090 for qwen3 32b", ["4060 ti 16gb", "3090"]),
+        ("2x 3090 or 1x 5090, qwen3 32b", ["2x 3090", "1x 5090"]),
+        ("qwen3 32b on a 3060 or better", ["3060"]),
+        ("qwen3 32b on 3090 + 3060", ["3090 + 3060"]),
+    ],
+)
+def test_each_of_the_cards_to_choose_between_is_answered(text: str, cards: list[str]) -> None:
+    read = read_sentence(text, known())
+    assert [read.settings["gpu"], *(one["gpu"] for one in read.more)] == cards
+
+
+def test_each_model_is_answered_on_each_card(capsys: pytest.CaptureFixture[str]) -> None:
+    said = run(capsys, "ask", "qwen3 32b or gemma 3 27b on a 3090 or a 4090")
+    assert said.code == 0
+    for gpu in ("3090", "4090"):
+        for model in ("qwen3 32b", "gemma 3 27b"):
+            assert f"read as: --gpu {gpu} --model '{model}'" in said.out
+    document = run(capsys, "ask", "qwen3 32b on a 3090 or a 4090", "--format", "json")
+    assert (document.code, "'3090' and '4090' are two cards" in document.err) == (1, True)
+    listed = run(capsys, "ask", "3090 or 4090 for local LLMs?")
+    assert "left out: gpu 4090" in listed.out
+
+
+def test_cards_that_stand_in_a_row_are_no_choice() -> None:
+    with pytest.raises(RequestError, match="'3090' beside '3060 and 4090' is not understood"):
+        read_sentence("3090, 3060 and 4090 for qwen3 32b", known())
+
+
 def test_a_second_model_is_never_a_size_of_the_first_under_another_name() -> None:
     with pytest.raises(RequestError, match="'14b' beside 'qwen3 8b' is not understood"):
         read_sentence("qwen3 8b or sparkle 14b on a 3090", known())

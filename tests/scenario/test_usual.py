@@ -117,3 +117,18 @@ def test_a_context_that_is_none_is_refused_with_its_place(tmp_path: Path) -> Non
     )
     with pytest.raises(UserError, match=r"frameworks-own.yaml:2:.*holds tokens for each memory"):
         load_knowledge(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("depth", "context"),
+    [(0, 4096), (4095, 4096), (4096, 8192), (8192, 12_288), (122_879, 122_880)],
+)
+def test_without_a_stated_context_the_depth_fits_into_it(depth: int, context: int) -> None:
+    asked = Request(gpu=CARD, model="qwen3-4b-instruct-2507", depth=depth)
+    assert advisor().estimate(asked).scenario.context_tokens == context
+
+
+@pytest.mark.parametrize(("branch", "bits"), [("3_0", "3.0"), ("4_25", "4.25"), ("6_0", "6.0")])
+def test_a_branch_of_exl2_files_is_its_bits(branch: str, bits: str) -> None:
+    asked = Request(gpu=CARD, model="qwq-32b", precision=branch, framework="ExLlamaV2")
+    assert advisor().estimate(asked).scenario.precision.name == f"EXL2 {bits}bpw"
