@@ -72,7 +72,9 @@ _DIMENSION_OF: Mapping[str, str] = {
 }
 _NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _QUANTITY = re.compile(rf"({_NUMBER})\s*+([^\d\s.,][^\s]*+)?")
-_SIZE = re.compile(r"(\d++(?:\.\d++)?)\s*+(?:([MGT])i?B?)?", re.IGNORECASE)
+_SIZE = re.compile(
+    r"(\d++(?:\.\d++)?)\s*+(?:([MGT])(?:i?[BO]?|igs?|(?:ig|eg|er)a(?:bytes?)?))?", re.IGNORECASE
+)
 _WHOLE = re.compile(r"(-?\d[\d,_]*+(?:\.\d++)?(?:[eE]\+?\d{1,3})?)([kKmM]?)")
 _DECIMAL = re.compile(r"(?<=[KMGT])B\s*$")
 _MOST_DIGITS = 400

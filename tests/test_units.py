@@ -169,7 +169,22 @@ def test_gib_has_one_decimal(count_bytes: float, shown: str) -> None:
     assert gib(count_bytes) == shown
 
 
-@pytest.mark.parametrize("text", ["24", "24GB", "24 GB", "24 GiB", "24g", "24576 MB", "24.0 gb"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "24",
+        "24GB",
+        "24 GB",
+        "24 GiB",
+        "24g",
+        "24576 MB",
+        "24.0 gb",
+        "24 Gig",
+        "24gigs",
+        "24 gigabytes",
+        "24 Go",
+    ],
+)
 def test_a_size_as_sold_is_binary(text: str) -> None:
     assert parse_size_as_sold(text) == 24 * GIB
 

@@ -172,7 +172,7 @@ def _base(segments: Segments) -> Segments:
 
 
 _VERSION: Final = re.compile(r"v?\d(?:\.\d+)?")
-_MARK: Final = re.compile(r"v?\d(?:\.\d+)?|\d+k|\d{4}")
+_MARK: Final = re.compile(r"v?\d(?:\.\d+)?|v\d[a-z]|\d+k|\d{4}")
 """Of a release: its version, context, date."""
 
 
