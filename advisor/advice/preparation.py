@@ -230,7 +230,7 @@ def variant_warnings(request: Request, scenario: Scenario, knowledge: Knowledge)
     framework, base = scenario.framework, scenario.framework.name
     asked = find_framework(knowledge, request.framework)
     told = request.framework if asked is framework else asked.name
-    if asked.loads_with:
+    if asked.loads_with and framework is not asked:
         yield f"{asked.name} loads models with several programs; {base} is the one that is sized."
     for name, difference in framework.variants.items():
         if plain_key(name) == plain_key(told):

@@ -262,6 +262,8 @@ def test_a_list_may_have_words_between_cards() -> None:
         ("mac mini 48 gb", "Apple M4 Pro", 48),
         ("Mac mini 8GB M1", "Apple M1", 8),
         ("M1 32G", "Apple M1 Pro", 32),
+        ("RTX PRO 3000 Blackwell Laptop 12GB", "RTX PRO 3000 Blackwell Mobile", 12),
+        ("AMD Ryzen AI 9 HX370 32GB", "Radeon 890M", 32),
         ("Arc 770", "Arc A770", 16),
         ("M1 128GB", "Apple M1 Ultra", 128),
         ("m2 64gb", "Apple M2 Max", 64),

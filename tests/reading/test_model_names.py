@@ -257,6 +257,7 @@ def test_a_family_of_fine_tunes_has_the_base_of_its_version() -> None:
         ("L3-8B-Lunaris", None),
         ("MythoMax-L2-13B", "Llama-2-13b-hf"),
         ("TheDrummer/Cydonia-24B-v2", "Mistral-Small-24B-Instruct-2501"),
+        ("Cydonia-24B-v4h", "Mistral-Small-24B-Instruct-2501"),
         ("dolphin-2_2-yi-34b.Q6_K.gguf", "Yi-34B-Chat"),
         ("Pygmalion 6B", "gpt-j-6b"),
     ):

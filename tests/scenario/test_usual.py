@@ -132,3 +132,26 @@ def test_without_a_stated_context_the_depth_fits_into_it(depth: int, context: in
 def test_a_branch_of_exl2_files_is_its_bits(branch: str, bits: str) -> None:
     asked = Request(gpu=CARD, model="qwq-32b", precision=branch, framework="ExLlamaV2")
     assert advisor().estimate(asked).scenario.precision.name == f"EXL2 {bits}bpw"
+
+
+@pytest.mark.parametrize(
+    ("gpu", "model", "precision", "sized"),
+    [
+        ("M1 Max 64GB", "mlx-community/Qwen3-30B-A3B-4bit", None, "MLX-LM"),
+        ("M1 Max 64GB", "qwen3-30b-a3b", "MLX 8-bit", "MLX-LM"),
+        ("M1 Max 64GB", "qwen3-30b-a3b", None, "LM Studio"),
+        ("RTX 4090", "qwen3-14b", None, "LM Studio"),
+    ],
+)
+def test_lm_studio_runs_mlx_files_on_apple_chips(
+    gpu: str, model: str, precision: str | None, sized: str
+) -> None:
+    advice = advised(gpu=gpu, model=model, precision=precision, framework="LM Studio")
+    assert advice.scenario.framework.name == sized
+    told = "LM Studio loads models with several programs; MLX-LM is the one that is sized."
+    assert (told in advice.warnings) == (sized == "MLX-LM")
+
+
+def test_lm_studio_runs_no_mlx_files_elsewhere() -> None:
+    with pytest.raises(UserError, match="LM Studio does not run MLX 4-bit"):
+        advised(gpu=CARD, model="mlx-community/Qwen3-14B-4bit", framework="LM Studio")
