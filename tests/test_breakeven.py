@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -172,3 +173,24 @@ def test_the_card_that_starts_a_server_is_that_of_one_request() -> None:
     many = replace(asked, context=32768, batch=16, framework="TensorRT-LLM")
     found = advisor().advise(many).break_even.smallest_capacity_bytes
     assert found == advisor().advise(replace(many, batch=1)).break_even.smallest_capacity_bytes
+
+
+@pytest.mark.parametrize(
+    ("given", "tensors", "turns"),
+    [
+        ({"gpu": "2x RTX A6000", "model": "glm-4.5-air", "context": 131_072}, 8, 6),
+        ({"gpu": "RTX 4080", "model": "qwen3.6-35b-a3b", "precision": "FP8"}, 4, 3),
+        ({"gpu": "2x RTX 4090", "model": "qwen3-32b"}, 4, None),
+    ],
+)
+def test_fewer_cards_that_take_turns_are_counted_beside_those_that_split_tensors(
+    given: dict[str, Any], tensors: int, turns: int | None
+) -> None:
+    """Four cards divide the heads that six do not; six hold whole layers all the same."""
+    asked = Request(**given, framework="vLLM")
+    found = advisor().advise(asked)
+    assert (found.break_even.fewest_gpus, found.break_even.fewest_in_turns) == (tensors, turns)
+    if turns:
+        scenario = replace(found.scenario, split="layer")
+        assert fits(replace(scenario, gpus=turns))
+        assert not fits(replace(scenario, gpus=turns - 1))

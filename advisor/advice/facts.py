@@ -61,7 +61,7 @@ def scenario_facts(
         _framework(scenario.framework),
         _host(base),
         _options_summary(options, tried),
-        _timed_elsewhere(base, options),
+        _timed(base, options),
         proof_facts(proof_of(base, options)),
     )
     return cleaned(chain.from_iterable(groups))
@@ -137,9 +137,8 @@ def attention_kind(model: Model) -> str:
         return "hybrid"
     if shape.mla:
         return "mla"
-    if shape.kv_heads == shape.heads:
-        return "mha"
-    return "mqa" if shape.kv_heads == 1 else "gqa"
+    fewer = "mqa" if shape.kv_heads == 1 else "gqa"
+    return "mha" if shape.kv_heads == shape.heads else fewer
 
 
 def _model(model: Model, scenario: Scenario) -> Pairs:
@@ -226,6 +225,7 @@ def break_even_facts(edges: BreakEven) -> Pairs:
     yield "break_even.format", edges.largest_format
     yield "break_even.format_bits", _rounded(edges.largest_format_bits)
     yield "break_even.gpus", edges.fewest_gpus
+    yield "break_even.gpus_in_turns", edges.fewest_in_turns
     yield "break_even.card_memory", edges.smallest_capacity_bytes
 
 
@@ -280,9 +280,9 @@ def _options_summary(options: Sequence[Option], tried: Sequence[OptionFacts]) ->
     fitting = [option for option in options if option.fits]
     yield "options.any_fits", bool(fitting)
     yield "options.quantize_fits", any(o.action == formats.REMEDY.action for o in fitting)
-    yield "options.single_step_fits", any(o.effort != "purchase" and o.steps == 1 for o in fitting)
-    combined = [o for o in fitting if o.action == combine.REMEDY.action]
-    yield "options.combination_fits", any(o.effort != "purchase" for o in combined)
+    owned = [option for option in fitting if option.effort != "purchase"]
+    yield "options.single_step_fits", any(option.steps == 1 for option in owned)
+    yield "options.combination_fits", any(o.action == combine.REMEDY.action for o in owned)
     yield "options.draft_exists", any(o.action == speculative.DRAFT.action for o in options)
     yield "options.tried", len(options)
     yield "options.fitting", len(fitting)
@@ -291,7 +291,8 @@ def _options_summary(options: Sequence[Option], tried: Sequence[OptionFacts]) ->
     yield "options.dominated", sum(DOMINATED_BY in of.values for of in tried)
 
 
-def _timed_elsewhere(base: Base, options: Sequence[Option]) -> Pairs:
+def _timed(base: Base, options: Sequence[Option]) -> Pairs:
+    yield "options.own_speed", owned_speed(base, options) or None
     if (other := timed_elsewhere(base, options)) and other.speed:
         yield "options.timed_framework", other.scenario.framework.name
         yield "options.timed_speed", _rounded(other.speed.decode_tok_s.estimate)

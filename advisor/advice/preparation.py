@@ -29,7 +29,7 @@ from advisor.reading import find_cards
 from advisor.reading.known import siblings
 from advisor.remedies import build_options
 from advisor.remedies.assessment import outlook_of
-from advisor.remedies.cards import fewest_cards
+from advisor.remedies.cards import fewest_cards, fewest_in_turns
 from advisor.remedies.formats import largest_format
 from advisor.remedies.impossible import expected_options, resolved
 from advisor.remedies.machines import LAST_RESORT, proof_of
@@ -113,6 +113,7 @@ def _break_even(base: Base, limits: Limits, options: Sequence[Option]) -> BreakE
         largest_format=largest[0].name if largest else None,
         largest_format_bits=largest[1].bits_per_weight if largest else None,
         fewest_gpus=fewest_cards(base, options),
+        fewest_in_turns=fewest_in_turns(base, options),
         smallest_capacity_bytes=smallest,
     )
 

@@ -292,6 +292,14 @@ def fewest_cards(base: Base, options: Sequence[Option]) -> int | None:
     return min(fewest_gpus(scenario, base.knowledge) or scenario.gpus, scenario.gpus)
 
 
+def fewest_in_turns(base: Base, options: Sequence[Option]) -> int | None:
+    """Fewer cards than those that split every tensor, where whole layers are dealt out to them."""
+    tried = [] if base.card_fits else list(_tried(base, options))
+    usual = [one.gpus for one in tried if is_usual_split(one)]
+    turns = [one.gpus for one in tried if not is_usual_split(one)]
+    return min(turns) if usual and turns and min(turns) < min(usual) else None
+
+
 def _tried(base: Base, options: Sequence[Option]) -> Iterator[Scenario]:
     """List what was tried with more equal cards because these are too few, and fits."""
     for option in options:

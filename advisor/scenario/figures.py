@@ -129,6 +129,8 @@ class BreakEven(Struct, frozen=True):
     """Its bits per weight, everything included."""
     fewest_gpus: int | None = None
     """The fewest equal cards that hold it, up to 8. [cards]"""
+    fewest_in_turns: int | None = None
+    """Fewer than those that hold it where whole layers are dealt out, not tensors split. [cards]"""
     smallest_capacity_bytes: int | None = None
     """The smallest whole-GiB memory of one card, as sold, that holds it."""
 
