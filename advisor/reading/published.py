@@ -191,7 +191,7 @@ def packings_of(hf_id: str) -> Mapping[str, str]:
     same = [one for one in begun if one.hf_id != own.hf_id and _packs_it(one, own, maker)]
     same.sort(key=lambda one: (one.hf_id.partition("/")[0] != publisher, -(one.hf_downloads or 0)))
     for one in same:
-        if (held := published_format(one)) and not has_gguf(one) and not _is_anothers(one, held):
+        if (held := published_format(one)) and not _is_anothers(one, held):
             found.setdefault(held, one.hf_id)
     return found
 
@@ -235,13 +235,14 @@ def _is_anothers(public: PublicModel, held: str) -> bool:
 
 def _packs_it(one: PublicModel, own: PublicModel, maker: str) -> bool:
     """Whether a repository is a model of this name and these sizes, packed."""
-    key, of = bare_key(unpacked_name(one.name)), bare_key(own.name)
-    if not one.num_hidden_layers or one.architecture == UNKNOWN:
+    if not one.num_hidden_layers or one.architecture == UNKNOWN or has_gguf(one):
         return False
     sizes = ("num_hidden_layers", "hidden_size", "vocab_size")
     pairs = ((getattr(one, size), getattr(own, size)) for size in sizes)
-    named = key in {of, f"{maker.lower()}-{of}"}
-    return named and all(a == b or None in {a, b} for a, b in pairs)
+    if not all(a == b or None in {a, b} for a, b in pairs):
+        return False
+    of = bare_key(own.name)
+    return bare_key(unpacked_name(one.name)) in {of, f"{maker.lower()}-{of}"}
 
 
 _LAST: Final = re.compile(r"[-_]([^-_]+)$")

@@ -53,11 +53,11 @@ def formats_for(text: str, model: Model | None, knowledge: Knowledge) -> tuple[F
     """
     if text == USUAL:
         return formats_named(DEFAULT_PRECISION, knowledge)
-    if model is not None and is_family(text):
-        meant = formats_named(text, knowledge)
-        return tuple(f for f in meant if not support.is_rounded(f, model))
     if text != PUBLISHED or model is None:
-        return formats_named(text, knowledge)
+        meant = formats_named(text, knowledge)
+        if model is None or len(meant) == 1 or not is_family(text):
+            return meant
+        return tuple(f for f in meant if not support.is_rounded(f, model))
     released = [knowledge.formats[name] for name in model.native_formats]
     bits = released[0].class_bits
     alike = [f for f in knowledge.formats.values() if f.class_bits == bits and f.offered]
@@ -80,7 +80,7 @@ def precision_said(
         return ()
     if named and chosen not in formats_named(named, knowledge):
         return (f"The name says {named}, the stated precision {text}: that is what is sized.",)
-    if support.family_bits(text) is not None:
+    if text == chosen.name or is_family(text):
         return ()
     return read_format(knowledge, text).said(text, chosen)
 
@@ -148,8 +148,10 @@ def server_caches(
     usual = next(iter(knowledge.frameworks.values()))
     split = request.split or "layer"
     alone = split not in usual.multi_gpu or not set(kept) <= set(usual.kv_types)
+    if not (on_server or alone):
+        return ()
     open_format = asked in {USUAL, PUBLISHED, "BF16", "FP16"} or is_family(asked)
-    return kept if (on_server or alone) and open_format else ()
+    return kept if open_format else ()
 
 
 def _distance(
@@ -227,17 +229,23 @@ class Asked(Struct, frozen=True):
             late = () if one is self.framework or one.step_by_step else SLOW_KERNELS - spared
             usual = one.usual_formats if self._is_open else ()
             far = partial(_distance, meant, usual, self.model, late)
-            offered = (f for name in one.formats if (f := self.knowledge.formats[name]).offered)
-            had = (f for f in offered if f in meant or not support.is_rounded(f, self.model))
-            shared = [f for f in had if _is_shared(one, f, self.model, self.cards)]
-            for running in self.by_distance(one, shared, far):
+            for running in self.by_distance(one, self._had(one, meant), far):
                 order = partial(_likely_order, meant, one, self.model)
-                given = [self._typed(near, one) for near in sorted(running, key=order)]
+                likely = sorted(running, key=order) if len(running) > 1 else running
+                given = [self._typed(near, one) for near in likely]
                 if one is self.framework and runners and far(running[0])[-1] > 1:
                     far_off += given
                 else:
                     yield from given
         yield from far_off
+
+    def _had(self, one: Framework, meant: Sequence[Format]) -> Iterator[Format]:
+        """Give the formats of a framework that are offered and that the cards can share."""
+        for precision in map(self.knowledge.formats.__getitem__, one.formats):
+            rounded = support.is_rounded(precision, self.model) and precision not in meant
+            shared = self.cards == 1 or _is_shared(one, precision, self.model, self.cards)
+            if precision.offered and not rounded and shared:
+                yield precision
 
     def seems_held(self, way: Way) -> Held:
         """Say whether the cards may hold the weights, or system RAM the rest of them."""
@@ -273,7 +281,7 @@ class Asked(Struct, frozen=True):
         return set(kept or [one.name for one in running])
 
     def _typed(self, precision: Format, one: Framework) -> Way:
-        own = one is self.framework
+        own = one is self.framework if self.framework else None
         told = "" if own else f"--framework {shell_word(one.name)} "
         return Way(precision, one, f"give {told}--precision {shell_word(precision.name)}.", own)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 
 from msgspec.structs import replace
 
@@ -72,8 +72,9 @@ class Choices:
         gpu, model = self._sample
         if support.never_there(framework, gpu) or not support.supports_model(framework, model):
             return
-        for _, alike in groupby(sorted(formats, key=distance), key=distance):
-            if running := [f for f in alike if self.runs(framework, f)]:
+        far = sorted(((distance(f), f) for f in formats), key=itemgetter(0))
+        for _, alike in groupby(far, key=itemgetter(0)):
+            if running := [f for _, f in alike if self.runs(framework, f)]:
                 yield running
 
     def default_pair(
@@ -282,8 +283,10 @@ def choose(
     choices = choices_for(knowledge, gpu, model)
     if asked == USUAL:
         found = found or choices.asked_pair(asked, chosen)
-    found = found or choices.first_pair(chosen, formats, family=is_family(asked))
-    found = found and choices.held_pair(found, asked, model)
+    family = len(formats) > 1 and is_family(asked)
+    found = found or choices.first_pair(chosen, formats, family=family)
+    if found and family:
+        found = choices.held_pair(found, asked, model)
     found = found or (_beyond(formats, framework, gpu, model) if framework else None)
     if found:
         return found

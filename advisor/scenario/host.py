@@ -286,10 +286,12 @@ def as_machine(request: Request, knowledge: Knowledge) -> Request:
 
 def with_its_experts(request: Request, model: Model | None, knowledge: Knowledge) -> Request:
     """State that experts stay in system RAM where a runtime is named that is made for that."""
-    named = framework_called(knowledge, request.framework or "")
+    if not request.framework or not (model and model.shape.moe):
+        return request
+    named = framework_called(knowledge, request.framework)
     made = named is not None and named.expert_offload and not named.sized
     stated = request.gpu_layers is not None or request.cpu_experts is not None
-    if not made or stated or names_processor(request.gpu or "") or not (model and model.shape.moe):
+    if not made or stated or names_processor(request.gpu or ""):
         return request
     return replace(request, cpu_experts="all")
 

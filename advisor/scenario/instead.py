@@ -19,8 +19,8 @@ class Way(NamedTuple):
     framework: Framework
     told: str
     """What to type for it."""
-    own: bool
-    """Whether its framework is the stated one."""
+    own: bool | None
+    """Whether its framework is the stated one; None where none is stated."""
 
     @property
     def named(self) -> str:
@@ -79,7 +79,9 @@ def _hint(ways: Iterable[Way], holds: Holds, amid: str, *, whole: bool) -> str:
     nearest: tuple[Way, Held] | None = None
     told, beside, spare = "", "", ""
     for way in ways:
-        if told and not (whole or way.own or way.framework.name == beside):
+        if told and not (whole or _may_add(way, beside, spare)):
+            if way.own is None:
+                break
             continue
         held = holds(way)
         nearest = nearest or (way, held)
@@ -96,11 +98,21 @@ def _hint(ways: Iterable[Way], holds: Holds, amid: str, *, whole: bool) -> str:
             return _told(*nearest, way, held, amid)
         elif not told:
             told, beside = _told(*nearest, way, held, amid), way.framework.name
+    return f"{told}{spare}" or _unheld(nearest)
+
+
+def _may_add(way: Way, beside: str, spare: str) -> bool:
+    """Whether a way is the stated framework's, or one of that told, which holds nothing yet."""
+    told_of = way.framework.name == beside
+    return bool(way.own) or (told_of and not (spare and way.own is None))
+
+
+def _unheld(nearest: tuple[Way, Held] | None) -> str:
     if nearest is None:
         return "Nothing known here runs this model."
     way, held = nearest
     see = f"{way.named}, the nearest, though it does not fit{held.missing or ''}; to see what does:"
-    return f"{told}{spare}" or f"{see} {way.told}"
+    return f"{see} {way.told}"
 
 
 def _told(nearest: Way, had: Held, way: Way, held: Held, amid: str) -> str:

@@ -85,7 +85,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         UserError: What is unknown, ambiguous or impossible; all of it at once (``Problems``).
     """
     request, problems = as_machine(request, knowledge), _Found(list(number_problems(request)))
-    cards = problems.attempt(cards_asked, request, knowledge) if request.gpu else None
+    cards = problems.attempt(_cards_of, request, knowledge) if request.gpu else None
     gpu = cards.gpu if cards else None
     read = problems.attempt(_find_model, request, knowledge)
     request, model = _found_model(request, read, knowledge)
@@ -186,10 +186,12 @@ def cards_asked(request: Request, knowledge: Knowledge) -> Cards:
     Raises:
         UserError: Unknown or ambiguous, none found here, or counted twice.
     """
-    request = with_processor(request, knowledge)
-    text = request.gpu or ""
-    cards = cards_here(knowledge) if asks_here(request) else find_cards(knowledge, text)
-    cards = with_its_ram(cards, request, knowledge)
+    return _cards_of(with_processor(request, knowledge), knowledge)
+
+
+def _cards_of(request: Request, knowledge: Knowledge) -> Cards:
+    named = None if asks_here(request) else find_cards(knowledge, request.gpu or "")
+    cards = with_its_ram(named or cards_here(knowledge), request, knowledge)
     if not cards.counted:
         count = request.gpus or cards.count
         check_beside([cards.gpu] * (2 if count > 1 else 1))
@@ -197,7 +199,7 @@ def cards_asked(request: Request, knowledge: Knowledge) -> Cards:
         return replace(cards, count=count, read_as=told)
     if request.gpus is not None and request.gpus != cards.count:
         raise RequestError(
-            f"gpus is {request.gpus}, but '{text}' names {cards.count} cards",
+            f"gpus is {request.gpus}, but '{request.gpu}' names {cards.count} cards",
             hint=f"Leave gpus out{', or name the cards' if asks_here(request) else ''}.",
         )
     return cards
@@ -215,14 +217,13 @@ def _kv_types(
     request: Request, knowledge: Knowledge, framework: Framework | None
 ) -> tuple[KvType, KvType]:
     both = request.kv_cache or "f16"
-    return (
-        names.find_kv_type(knowledge, request.kv_cache_k or both, framework),
-        names.find_kv_type(knowledge, request.kv_cache_v or both, framework),
-    )
+    key, value = request.kv_cache_k or both, request.kv_cache_v or both
+    kind = names.find_kv_type(knowledge, key, framework)
+    return kind, kind if value == key else names.find_kv_type(knowledge, value, framework)
 
 
 def _backend(request: Request, gpu: Gpu | None) -> str | None:
-    asked = request.backend or names.backend_beside(request.framework or "")
+    asked = request.backend or (request.framework and names.backend_beside(request.framework))
     if not asked:
         return default_backend(gpu) if gpu else None
     word = (asked.split() or [""])[0].casefold()
@@ -248,8 +249,7 @@ def default_context(model: Model, request: Request = NOTHING_STATED) -> int:
 def default_ubatch(model: Model, framework: Framework, context_tokens: int) -> int:
     """Tokens that llama.cpp computes at once: its default, for an encoder a whole input.
 
-    An encoder looks at all of an input at once, so llama-server refuses longer ones (llama.cpp
-    pull request 7389).
+    An encoder looks at a whole input, so llama-server refuses longer ones (llama.cpp PR 7389).
     """
     whole = model.shape.role == "encoder" and framework.whole_inputs
     return max(DEFAULT_UBATCH, context_tokens) if whole else DEFAULT_UBATCH

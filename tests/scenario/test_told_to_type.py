@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import product
 
 import pytest
@@ -12,6 +12,7 @@ import pytest
 from advisor.errors import RequestError
 from advisor.estimator import estimate_memory
 from advisor.knowledge import load_knowledge
+from advisor.scenario.instead import CannotRunError, Held, Way
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request, request_from
 
@@ -244,3 +245,28 @@ def test_a_gap_of_ours_is_not_the_only_reason_where_no_format_fits(
         resolve(_request(asked), load_knowledge())
     told = "its weights do not fit on the cards in any format of TensorRT-LLM, and how TensorRT-LLM"
     assert (told in error.value.message) is said
+
+
+@pytest.mark.parametrize(
+    ("framework", "looked_at"),
+    [(None, ["llama.cpp", "transformers"]), ("vLLM", ["llama.cpp", "transformers", "TGI"])],
+)
+def test_the_search_ends_where_nothing_more_can_be_told(
+    framework: str | None, looked_at: list[str]
+) -> None:
+    """Beside a way with a part in system RAM only its runtime, and a stated one, are told."""
+    asked = {"gpu": "TITAN V", "model": "DeepSeek-V3-0324", "precision": "AWQ"}
+    with pytest.raises(CannotRunError) as refused:
+        resolve(_request({**asked, "framework": framework}), load_knowledge())
+    seen: dict[str, None] = {}
+
+    def ways() -> Iterator[Way]:
+        for way in refused.value.ways():
+            seen[way.framework.name] = None
+            yield way
+
+    def holds(_: Way) -> Held:
+        return Held(", in part from system RAM", beside=True)
+
+    assert CannotRunError(refused.value.message, ways, holds).hint == refused.value.hint
+    assert list(seen) == looked_at
