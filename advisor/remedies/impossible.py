@@ -115,8 +115,10 @@ def _beside(base: Base) -> Held:
             return Held(said, beside=True, at_once=base.scenario.batch)
     missing, batch = base.memory.deficit_bytes, base.scenario.batch
     few = largest_batch(base.scenario, base.knowledge, batch) or 0 if batch > 1 else 0
-    less = f"; {few} of {batch} requests would fit" if few else _shorter(base)
-    return Held(missing=f" ({gib(missing)} missing{less})" if missing else "", at_once=few)
+    shorter = "" if few else _shorter(base)
+    less = f"; {few} of {batch} requests would fit" if few else shorter
+    said = f" ({gib(missing)} missing{less})" if missing else ""
+    return Held(missing=said, at_once=few, shorter=bool(shorter))
 
 
 def _shorter(base: Base) -> str:

@@ -46,6 +46,8 @@ class Held(NamedTuple):
     """Whether hardly anything stays free."""
     at_once: int = 0
     """Requests that it holds at once, or would."""
+    shorter: bool = False
+    """Whether it would hold less of the context, enough to be of use."""
 
 
 Holds = Callable[[Way], Held]
@@ -86,7 +88,8 @@ def _hint(ways: Iterable[Way], holds: Holds, amid: str, *, whole: bool) -> str:
         held = holds(way)
         nearest = nearest or (way, held)
         less = held.at_once < nearest[1].at_once
-        if less or held.missing is not None or (held.beside and way.harsh):
+        gentler = held.beside or nearest[1].shorter
+        if less or held.missing is not None or (gentler and way.harsh):
             continue
         is_sound = not (held.beside or way.harsh or support.stands_back(way.framework))
         if told and not whole:

@@ -123,6 +123,12 @@ def test_an_error_names_the_usual_format_where_none_was_asked_for() -> None:
             "what does:"),
         ),
         (
+            {"gpu": "M1 Max:32GB", "model": "qwen3-coder-30b-a3b-instruct", "precision": "Q4_K_M",
+             "framework": "MLX", "context": 131072},
+            ("MLX-LM runs MLX 4-bit, the nearest, though it does not fit (* GiB missing; 53,760 "
+            "tokens would fit); to see what does:"),
+        ),
+        (
             {"gpu": "4x L40S", "model": "qwq-32b", "precision": "AWQ", "framework": "TensorRT-LLM"},
             "vLLM runs AWQ 4-bit, the nearest, with * GiB free on the fullest card at about * tok",
         ),
