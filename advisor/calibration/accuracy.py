@@ -238,17 +238,12 @@ def _worst(results: Sequence[Result]) -> Iterator[str]:
             depth = run.scenario.depth_tokens
             at = f", {depth:,} deep" if run.deep else ""
             streams = f", {run.scenario.batch} streams" if run.scenario.batch > 1 else ""
+            why = reasons.get(row, "Not explained.")
             yield (
                 f"| {result.stratum.name} | {row} | {what}{at}{streams} | {run.tok_s:.4g}"
-                f" | {held.predicted:.4g} | {_reason(held, reasons)} |"
+                f" | {held.predicted:.4g} | {why} |"
             )
     yield ""
-
-
-def _reason(held: Held, reasons: Mapping[str, str]) -> str:
-    if held.held_out == "model" and held.run.scenario.gpus > 1:
-        return "No other model shows how the exchange between cards grows with streams."
-    return reasons.get(held.run.rows[0], "Not explained.")
 
 
 def _worst_of(held: Sequence[Held]) -> list[Held]:
@@ -276,9 +271,9 @@ def _ranges(spreads: Mapping[str, Spread], material: Material) -> Iterator[str]:
     yield "## Ranges\n"
     yield (
         "What `advise` shows as the 80 % range, as factors on the figure: percentiles of the\n"
-        "held-out errors, the tenth and ninetieth, or so far out that the ranges of the other\n"
-        "configurations hold four fifths of one left out; a card or machine held out whole weighs\n"
-        "by the root of its runs.\n"
+        "held-out errors, the tenth and ninetieth, or so far out that the ranges of the others\n"
+        "hold four fifths of one left out; a card or machine held out whole weighs by the root of\n"
+        "its runs.\n"
         f"Fewer than {LEAST_GROUPS} groups or {LEAST_CARDS} cards only widen what calibration.yaml"
         " states.\n"
     )

@@ -76,6 +76,7 @@ _TENSOR = re.compile(r"\btp=([2-9]\d*)|tensor parallel|TP=([2-9])|sm tensor|-sm 
 _INSTANCES = re.compile(r"\binst=([2-9]\d*)")
 _PIPELINES = re.compile(r"\bpp=([2-9]\d*)")
 _DEVICES = re.compile(r"device: \w+,\w+|pipeline-parallel-size [2-9]")
+_PROMPTS_BETWEEN = re.compile(r"kind=aggregate_output|mean TPOT")
 _BENCH = re.compile(r"cmd='(?:[^']*llama-bench|<path>(?=[^']* -p \d)) (.*)$")
 """A quoted llama-bench, also with its name blotted out: no other program takes a number as -p."""
 _BENCH_DEPTH = re.compile(r" -d (\d+)\b")
@@ -110,6 +111,8 @@ class Conditions(Struct, frozen=True):
     instances: int
     pipelines: int
     processor: bool
+    prompts_between: bool
+    """Output was counted while the prompts of other streams were read."""
     several_devices: bool
     """More cards than the row counts."""
     bench_depth: int | None
@@ -137,6 +140,7 @@ def conditions_of(row: Row) -> Conditions:
         instances=_number(_INSTANCES, note) or 1,
         pipelines=_number(_PIPELINES, note) or 1,
         processor=bool(_CPU_ONLY.search(note)) or row["gpu"].startswith("CPU"),
+        prompts_between=bool(_PROMPTS_BETWEEN.search(note)),
         several_devices=bool(_DEVICES.search(note)),
         bench_depth=_bench_depth(note),
     )  # fmt: skip

@@ -2,8 +2,10 @@
 
 time = overhead x backend x architecture x program x layers
      + expert and recurrent overheads x backend x layers that have them
+       (experts x builds before today's kernels of theirs)
      + weights / (bandwidth x base x backend x architecture x pair x format x program)
-     + cache / (bandwidth x base x backend x architecture x pair x program x cache x backend)
+     + cache / (bandwidth x base x backend x architecture x pair x program x cache x backend
+       x no flash attention)
 
 all of it over the card's own factor. That is fitted with the rest, so that a card far from the
 others of its architecture says little of them.
@@ -50,9 +52,11 @@ priors = Priors(
         "overhead of architecture": Prior(1, 0.3),
         "overhead of program": Prior(1, 0.3),
         "expert of backend": Prior(1, 0.5),
+        "expert of older": Prior(1, 0.5),
         "recurrent of backend": Prior(1, 0.4),
         "cache of backend": Prior(1, 0.4),
         "cache of program": Prior(1, 0.3),
+        "cache of plain": Prior(1, 0.5),
         "card": Prior(1, 0.04, heavy=True),
     }
 )
@@ -112,12 +116,15 @@ def terms(run: Run, group_of: GroupOf) -> tuple[Term, ...]:
     apart = [(f"efficiency of sixteen bit experts:{backend}", -1.0)] if wide else []
     cached = [*reach, ("cache", -1.0), (f"cache of backend:{backend}", -1.0)]
     cached += [(f"cache of program:{run.program}", -1.0)] if run.program else []
+    cached += [(f"cache of plain:{backend}", -1.0)] if run.plain else []
+    experts = _launch("expert", backend) + pace
+    experts += [(f"expert of older:{backend}", 1.0)] if run.older else []
     found = [
         (_MS_PER_LAYER * layers.all, wait),
         (reads.gpu_bytes * speed, packed),
         (reads.touched(streams) * reads.gpu_expert_bytes * speed, [*packed, *apart]),
         (streams * reads.gpu_cache_bytes * speed, cached),
-        (_MS_PER_LAYER * layers.experts, _launch("expert", backend) + pace),
+        (_MS_PER_LAYER * layers.experts, experts),
         (_MS_PER_LAYER * layers.recurrent, _launch("recurrent", backend)),
     ]
     own = (f"card:{scenario.gpu.name}/{backend}", -1.0)

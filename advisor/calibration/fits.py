@@ -47,6 +47,9 @@ priors = Priors(
     {
         "arithmetic": Prior(0.5, 0.7),
         "arithmetic of experts": Prior(0.5, 0.7),
+        "arithmetic of backend": Prior(1, 0.5),
+        "arithmetic of experts of backend": Prior(1, 0.5),
+        "arithmetic of servers": Prior(0.7, 0.3),
         "exchange": Prior(20e-6, 1.0),
         "dense": Prior(0.65, 0.2),
         "dense beside experts": Prior(0.5, 0.3),
@@ -55,6 +58,8 @@ priors = Priors(
     }
 )
 
+OF_BACKEND = ("arithmetic of backend", "arithmetic of experts of backend")
+"""What a backend's dense matrices and experts reach of that."""
 Seconds = Callable[[Run], float]
 """The step that a run would take without what is fitted here."""
 ReachedOf = Callable[[Run], Reached | None]
@@ -93,13 +98,15 @@ def arithmetic_of(engine: str) -> tuple[str, str]:
     Few tokens at a time go through other kernels of llama.cpp than prompts do, dense ones slower,
     experts faster; engines with batches in view use the same.
     """
-    name = f"arithmetic:{engine}"
-    return name, f"arithmetic of experts:{engine}" if engine == "family" else name
+    if engine == "family":
+        return "arithmetic:family", "arithmetic of experts:family"
+    return "arithmetic of servers", "arithmetic of servers"
 
 
 def batch_terms(parts: Parts) -> Callable[[Run], tuple[Term, ...] | None]:
     """Write a step of several streams: reads, and the arithmetic and exchange of each further one.
 
+    Where output was counted while prompts were read, their tokens are further ones too.
     The exchange is fitted where the link has no measured time.
     """
 
@@ -108,11 +115,13 @@ def batch_terms(parts: Parts) -> Callable[[Run], tuple[Term, ...] | None]:
         if reached is None:
             return None
         engine = "family" if run.family else "other"
-        more, cards = scenario.batch - 1, scenario.gpus if run.tensor else 1
+        more, cards = run.further, scenario.gpus if run.tensor else 1
         dense, experts = token_seconds(work_of(scenario.model), reached)
         found = [Term(parts.alone(run), ())]
-        for one, name in zip((dense, experts), arithmetic_of(engine), strict=True):
-            found.append(Term(more * one / cards, ((name, -1.0),)))
+        names = zip(arithmetic_of(engine), OF_BACKEND, strict=True)
+        for one, (name, kind) in zip((dense, experts), names, strict=True):
+            own = [(f"{kind}:{run.card[1]}", -1.0)] if run.family else []
+            found.append(Term(more * one / cards, ((name, -1.0), *own)))
         gpu = scenario.gpu
         if cards > 1 and gpu and parts.policy.exchange.link(gpu).byte_s is None:
             shape = scenario.model.shape
@@ -347,8 +356,7 @@ class Parts(Struct, frozen=True):
         if not run.tensor:
             return reads
         gpu, shape, exchange = scenario.gpu, scenario.model.shape, self.policy.exchange
-        more = scenario.batch - 1
-        moved = exchange.token_s(gpu, shape, scenario.gpus) * more
+        moved = exchange.token_s(gpu, shape, scenario.gpus) * run.further
         return reads + exchange.start_s(gpu, shape, scenario.gpus) + moved
 
     def reached(self, run: Run) -> Reached | None:

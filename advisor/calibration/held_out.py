@@ -257,8 +257,7 @@ LEAST_CARDS = 3
 """Fewer groups or cards than these only widen a range, never narrow it."""
 _TAILS = (0.1, 0.09, 0.08, 0.07, 0.06, 0.05)
 """Shares that a range leaves out at each end: the first with which the ranges of the other groups
-hold four fifths of a group that was left out, as runs of one group err alike. Whole cards and
-machines keep the first: so many differ that it does."""
+hold four fifths of a group that was left out, as runs of one group err alike."""
 _WANTED = 0.8
 
 
@@ -293,7 +292,7 @@ def spreads_by_situation(held: Sequence[Held], material: Material) -> Mapping[st
 def spread_of(held: Sequence[Held]) -> Spread:
     """Give the range of one stratum and its coverage out of group."""
     ratios = ratios_of(held)
-    for tail in _TAILS[:1] if _are_whole(held) else _TAILS:
+    for tail in _TAILS:
         coverage = ratios.coverage(tail)
         if coverage >= _WANTED:
             break

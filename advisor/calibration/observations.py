@@ -142,7 +142,7 @@ class Spelling(Struct):
 
 _REPOSITORY = re.compile(r"(?:github:|https://github\.com/)([\w.-]+/[\w.-]+)")
 _SHARED_RUN = re.compile(r"data/community/([\w.-]+)/")
-_THREAD = re.compile(r"/(?:pull|issues)/\d+ \(([\w-]+)")
+_THREAD = re.compile(r"/(?:pull|issues|discussions)/\d+ \(([\w-]+)")
 _USER = re.compile(r"user=([\w.-]+)")
 _RAW_OUTPUT = frozenset({
     "XiongjieDai/GPU-Benchmarks-on-LLM-Inference", "kyuz0/amd-strix-halo-toolboxes",

@@ -241,6 +241,11 @@ def _extras(material: Material, fitted: Fitted) -> Iterator[str]:
     for name, engine in ((material.policy.leader, "family"), ("other", "other")):
         dense, experts = map(of, fits.arithmetic_of(engine))
         yield f"  {name}: {_flow([('arithmetic', dense), ('expert_arithmetic', experts)])}"
+    yield "  # A backend over those of llama.cpp."
+    yield "  backends:"
+    for name in _members(batch, "arithmetic of backend"):
+        dense, experts = (of(f"{kind}:{name}") for kind in fits.OF_BACKEND)
+        yield f"    {name}: {_flow([('arithmetic', dense), ('expert_arithmetic', experts)])}"
     yield "  # Tensor parallel over PCIe, by cards; for a hidden width of 5120."
     counts = _members(batch, "exchange")
     pairs = ((f"{n}", 1e6 * of(f"exchange:{n}")) for n in counts)

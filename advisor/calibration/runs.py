@@ -61,6 +61,8 @@ class Run(Struct, frozen=True):
     tok_s: float
     """Median; over all streams when decoding."""
     prompt_tokens: int
+    prompts: float
+    """Prompt tokens that were read for each token written, over all streams."""
     architecture: str
     source: str
     raw: bool
@@ -68,7 +70,9 @@ class Run(Struct, frozen=True):
     overlapped: bool
     """Whether its engine prepares layers while the card reads."""
     older: bool
-    """Whether its build read prompts with other kernels than those of today."""
+    """Whether its build read prompts, or launched experts, with other kernels than today's."""
+    plain: bool
+    """Whether it ran without flash attention."""
     program: str
     """The program, where it is of the llama.cpp family with an engine of its own."""
     date: str
@@ -97,6 +101,11 @@ class Run(Struct, frozen=True):
     def moe(self) -> bool:
         """Whether the model is a mixture of experts."""
         return self.scenario.model.shape.moe is not None
+
+    @property
+    def further(self) -> float:
+        """Tokens of a step besides the first: of other streams, and of prompts read meanwhile."""
+        return self.scenario.batch * (1 + self.prompts) - 1
 
     @property
     def deep(self) -> bool:
@@ -175,7 +184,7 @@ def sized(gpu: Gpu, architecture: str, falls: float) -> tuple[str, float]:
     if size is None:
         return f"none {gpu.name}", _UNKNOWN_SIZE_TFLOPS
     pascal = architecture.startswith("Pascal")
-    return (f"{unit} {architecture}", 64 * size) if pascal else (unit, size)
+    return (f"{unit} Pascal", 64 * size) if pascal else (unit, size)
 
 
 def unit_of(run: Run, falls: float) -> tuple[str, str]:
@@ -227,16 +236,33 @@ def _run(observation: Observation, knowledge: Knowledge, policy: Policy) -> Run 
         metric=metric,
         tok_s=tok_s,
         prompt_tokens=measured.prompt_tokens or 0,
+        prompts=_prompts_between(observation),
         architecture=architecture,
         source=observation.source,
         raw=observation.raw,
         tensor=conditions.tensor,
         overlapped=scenario.framework.name in policy.overlapped,
-        older="" < measured.date < policy.older_prompts.get((architecture, scenario.backend), ""),
+        older="" < measured.date < _todays(policy, metric, architecture, scenario),
+        plain=not _used_flash(observation),
         program=scenario.framework.name if scenario.framework.name in policy.own_pace else "",
         date=measured.date,
         rows=(observation.row,),
     )
+
+
+def _prompts_between(observation: Observation) -> float:
+    measured = observation.measured
+    if measured.batch == 1 or not observation.conditions.prompts_between:
+        return 0.0
+    return (measured.prompt_tokens or 0) / (measured.gen_tokens or 1)
+
+
+def _todays(policy: Policy, metric: Metric, architecture: str, scenario: Scenario) -> str:
+    """Give the date from which on builds run today's kernels, empty where all do."""
+    backend = scenario.backend
+    if metric == "prefill":
+        return policy.older_prompts.get((architecture, backend), "")
+    return policy.older_experts.get((scenario.precision.name, backend), "")
 
 
 def _unusable(observation: Observation, metric: Metric) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from math import exp, hypot, log
+from math import exp, hypot, inf, log
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -251,3 +251,29 @@ def read_links(cards: Fields) -> tuple[Link, ...]:
         )
         for line in cards.lines("links")
     )
+
+
+class Match(Struct, frozen=True):
+    """A card belongs to architecture ``to`` when every stated part fits."""
+
+    to: str
+    name: str
+    architecture: str
+    memory: str
+    most_cores: float
+
+    def fits(self, gpu: Gpu) -> bool:
+        """Say whether the card has all that this line asks for."""
+        return (
+            self.name in gpu.name
+            and gpu.architecture.startswith(self.architecture)
+            and (gpu.vram_type or "").startswith(self.memory)
+            and (gpu.cores or 0) <= self.most_cores
+        )
+
+
+def read_match(line: Fields) -> Match:
+    """Read a line of ``architecture_of``."""
+    name, architecture, memory = (line.text(key, "") for key in ("name", "architecture", "memory"))
+    most_cores = line.number("most_cores") if "most_cores" in line.found else inf
+    return Match(line.text("is"), name, architecture, memory, most_cores)

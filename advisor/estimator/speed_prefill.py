@@ -33,8 +33,6 @@ _BY_WATTS = 0.5
 _PER_LAYER_S = 1e-3 / 32
 _ATTENTION_OPERATIONS = 4
 """Per head, its width, and pair of tokens: two products of two operations each."""
-
-
 _LANE_BYTES_S = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.969e9, 5: 3.938e9}
 """What a lane of PCI Express carries by generation: transfers less the line code (PCI-SIG)."""
 EXPERT_ROWS = 32.0
@@ -333,21 +331,26 @@ def _modelled(
     tables: PrefillTables, gpus: Mapping[str, Gpu], gpu: Gpu, backend: str, architecture: str
 ) -> float | None:
     unit, size = card_size(gpu, tables.falls)
-    share = tables.architectures.get((architecture, backend))
-    share = tables.units.get((backend, unit)) if share is None else share
+    peers = {name: gpus[name] for name, of in tables.cards if of == backend and name in gpus}
+    share = tables.units.get((backend, unit))
+    if any(_counts_alike(gpu, peer, architecture) for peer in peers.values()):
+        share = tables.architectures.get((architecture, backend), share)
     if share is None or size is None:
         return None
     found = share * size
-    for name, of_backend in tables.cards:
-        peer = gpus.get(name) if of_backend == backend else None
-        if peer is None:
-            continue
-        tflops, alike = tables.cards[name, of_backend], peer.architecture == gpu.architecture
+    for name, peer in peers.items():
+        tflops, alike = tables.cards[name, backend], peer.architecture == gpu.architecture
         if (alike or _is_newer(gpu, peer)) and as_strong(gpu, peer):
             found = max(found, tflops)
-        elif alike and as_strong(peer, gpu):
+        if alike and as_strong(peer, gpu):
             found = min(found, tflops)
     return found
+
+
+def _counts_alike(gpu: Gpu, peer: Gpu, architecture: str) -> bool:
+    """Whether a measured card of its generation counts in its unit: their share is of that."""
+    alike = peer.architecture == gpu.architecture or peer.architecture.startswith(architecture)
+    return alike and _peak(peer)[0] == _peak(gpu)[0]
 
 
 def _is_newer(gpu: Gpu, other: Gpu) -> bool:
@@ -379,8 +382,8 @@ def _peak(gpu: Gpu) -> tuple[Unit, float | None]:
 
 
 def generation_of(architecture: str) -> str:
-    """Leave the kind of memory out of an architecture's name: it does not compute."""
-    return architecture.removesuffix(" GDDR").removesuffix(" HBM")
+    """Leave the kind of memory and the size of the chip out of an architecture's name."""
+    return architecture.removesuffix(" GDDR").removesuffix(" HBM").removesuffix(" small")
 
 
 def as_strong(gpu: Gpu, other: Gpu) -> bool:

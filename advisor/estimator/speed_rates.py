@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.estimator.measured_speed import MeasuredSpeeds
+from advisor.estimator.speed_fields import Match
 from advisor.estimator.speed_prefill import (
     Reached,
     generation_of,
@@ -18,7 +19,6 @@ from advisor.estimator.speed_prefill import (
 from advisor.estimator.speed_tables import (
     BatchTable,
     EngineSpeed,
-    Match,
     Program,
     Tables,
     group_in,
@@ -255,9 +255,18 @@ def _family_rate(
         ranges=ranges,
         small_range=small,
         cards=cards,
-        batch=tables.batch_family,
+        batch=_batch_of(tables, backend),
         prefill=prefill,
         expert_efficiency=(behind.sixteen_bit_experts if precision.name in SIXTEEN_BITS else 1.0),
+    )
+
+
+def _batch_of(tables: Tables, backend: str) -> BatchTable:
+    family, (dense, experts) = tables.batch_family, tables.batch_backends.get(backend, (1.0, 1.0))
+    return replace(
+        family,
+        arithmetic=family.arithmetic * dense,
+        expert_arithmetic=family.expert_arithmetic * experts,
     )
 
 

@@ -9,9 +9,17 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from advisor.estimator.speed_fields import SITUATIONS, Curve, Exchange, Fields, Range, read_links
+from advisor.estimator.speed_fields import (
+    SITUATIONS,
+    Curve,
+    Exchange,
+    Fields,
+    Match,
+    Range,
+    read_links,
+    read_match,
+)
 from advisor.estimator.speed_prefill import PrefillTables, read_prefill
-from advisor.knowledge.types import Gpu
 
 _POLICY = "calibration.yaml"
 _FITTED = "calibration-fitted.yaml"
@@ -46,23 +54,6 @@ class Architecture(Struct, frozen=True):
     overhead: float
     backends: Mapping[str, float]
     cards: Mapping[str, int]
-
-
-class Match(Struct, frozen=True):
-    """A card belongs to architecture ``to`` when every stated part fits."""
-
-    to: str
-    name: str
-    architecture: str
-    memory: str
-
-    def fits(self, gpu: Gpu) -> bool:
-        """Say whether the card has all that this line asks for."""
-        return (
-            self.name in gpu.name
-            and gpu.architecture.startswith(self.architecture)
-            and (gpu.vram_type or "").startswith(self.memory)
-        )
 
 
 class FamilySpeed(Struct, frozen=True):
@@ -142,6 +133,8 @@ class Tables(Struct, frozen=True):
     leader: str
     """The framework that others are like."""
     batch_family: BatchTable
+    batch_backends: Mapping[str, tuple[float, float]]
+    """What a backend reaches of the family's shares: dense matrices, experts."""
     batch_other: BatchTable
     offload: Offload
     layer_split: Curve
@@ -180,6 +173,8 @@ class Policy(Struct, frozen=True):
     """Engines whose earlier runs, by date, are not fitted."""
     older_prompts: Mapping[tuple[str, str | None], str]
     """By architecture and backend: earlier builds read prompts with other kernels."""
+    older_experts: Mapping[tuple[str, str | None], str]
+    """By format and backend: earlier builds launched experts with other kernels."""
     cache_share: float
     """Share of the bandwidth at which the caches of further streams are read."""
     engine_bars: Mapping[str, float | None]
@@ -196,7 +191,7 @@ def read_policy(calibration: Mapping[str, object]) -> Policy:
     cards, limits = policy.group("multi_gpu"), policy.group("limits")
     engines = policy.group("engines").groups()
     return Policy(
-        matches=tuple(map(_match, policy.lines("architecture_of"))),
+        matches=tuple(map(read_match, policy.lines("architecture_of"))),
         falls=policy.group("prefill").number("falls"),
         exchange=Exchange(read_links(cards), {}),
         layer_split=cards.curve("layer_split_factor"),
@@ -216,6 +211,10 @@ def read_policy(calibration: Mapping[str, object]) -> Policy:
         older_prompts={
             (line.text("architecture"), line.text("backend")): line.text("before")
             for line in policy.group("prefill").lines("older")
+        },
+        older_experts={
+            (line.text("format"), line.text("backend")): line.text("before")
+            for line in policy.group("decode").lines("older_experts")
         },
         cache_share=policy.group("batch").group("cache_share").number("other"),
         engine_bars={
@@ -246,7 +245,7 @@ def read_tables(calibration: Mapping[str, object]) -> Tables:
     limits = policy.group("limits")
     return Tables(
         family=_family(policy, fitted.group("decode")),
-        matches=tuple(map(_match, policy.lines("architecture_of"))),
+        matches=tuple(map(read_match, policy.lines("architecture_of"))),
         engines=_engines(policy.group("engines"), fitted.group("engines")),
         kernels_s={
             key: ms * _PER_LAYER_S
@@ -255,6 +254,10 @@ def read_tables(calibration: Mapping[str, object]) -> Tables:
         prefill=read_prefill(policy.group("prefill"), fitted.group("prefill")),
         leader=(leader := _leader(policy)),
         batch_family=_batch(batch.group(leader), policy.group("batch"), leader),
+        batch_backends={
+            name: (line.number("arithmetic"), line.number("expert_arithmetic"))
+            for name, line in batch.group("backends").groups().items()
+        },
         batch_other=_batch(batch.group("other"), policy.group("batch"), "other"),
         offload=Offload(
             offload.number("ram_efficiency"),
@@ -342,11 +345,6 @@ def _architecture(line: Fields) -> Architecture:
         {name: found.number("efficiency") for name, found in backends.items()},
         {name: int(found.number("cards")) for name, found in backends.items()},
     )
-
-
-def _match(line: Fields) -> Match:
-    parts = (line.text(key, "") for key in ("name", "architecture", "memory"))
-    return Match(line.text("is"), *parts)
 
 
 def _engines(policy: Fields, fitted: Fields) -> Mapping[str, EngineSpeed | None]:

@@ -68,12 +68,14 @@ def test_a_card_that_few_runs_put_far_off_is_told_as_its_architecture(
 def test_the_estimator_computes_what_was_fitted(
     material: Material, fitted: Fitted, speeds: Speeds
 ) -> None:
-    """All but where a figure is capped at the bandwidth."""
-    for run in material.single:
+    """All but where a figure is capped at the bandwidth, and builds unlike those of today."""
+    runs = [run for run in material.single if not run.older and not run.plain]
+    assert len(runs) > 500
+    for run in runs:
         wanted, found = fitted.tok_s(run), estimated(run, speeds)
         assert wanted is not None
         assert found == pytest.approx(wanted, rel=0.1)
-    exact = [estimated(run, speeds) / (fitted.tok_s(run) or 1) - 1 for run in material.single]
+    exact = [estimated(run, speeds) / (fitted.tok_s(run) or 1) - 1 for run in runs]
     assert median(map(abs, exact)) < 0.002
 
 
@@ -107,24 +109,24 @@ def test_measured_runs_stay_within_their_bound(
 
 
 STORED: tuple[tuple[Request, float, float], ...] = (
-    (Request(gpu="RTX 4090", model="Llama-3.1-8B", precision="Q4_K_M", depth=900), 133.4, 8980),
-    (Request(gpu="RTX 4060 Ti:16GB", model="Qwen3-8B", precision="Q4_K_M"), 43.7, 3060),
+    (Request(gpu="RTX 4090", model="Llama-3.1-8B", precision="Q4_K_M", depth=900), 138.5, 9220),
+    (Request(gpu="RTX 4060 Ti:16GB", model="Qwen3-8B", precision="Q4_K_M"), 43.6, 3320),
     (
         Request(gpu="Apple M4 Max (40-core GPU)", model="gemma-3-27b-it", precision="Q4_K_M"),
-        23.7,
-        248,
+        23.1,
+        207,
     ),
     (
         Request(
             gpu="RX 7900 XTX", model="Qwen3-30B-A3B", precision="Q4_K_M", backend="Vulkan"
-        ), 129.7, 2510,
+        ), 133.8, 2920,
     ),
-    (Request(gpu="H100 SXM5 80 GB", model="Llama-3.1-70B", precision="Q5_K_M"), 37.3, 1429),
+    (Request(gpu="H100 SXM5 80 GB", model="Llama-3.1-70B", precision="Q5_K_M"), 39.4, 885),
     (
         Request(
             gpu="A100 SXM4 80 GB", model="Qwen2.5-7B-Instruct", precision="FP16",
             framework="vLLM", batch=32,
-        ), 69.8, 11600,
+        ), 84.1, 11540,
     ),
     (
         Request(

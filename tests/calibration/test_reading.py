@@ -40,6 +40,9 @@ def row(**cells: str) -> dict[str, str]:
         ("cmd='<path> -m x.gguf -p 4096 -n'", "bench_depth", -1),
         ("cmd='<path> --model x.gguf -c 4096'", "bench_depth", None),
         ("llama-bench in notebook", "bench_depth", None),
+        ("kind=aggregate_output; spec=none", "prompts_between", True),
+        ("1000 / mean TPOT of 7 ms", "prompts_between", True),
+        ("kind=single_stream_wall", "prompts_between", False),
     ],
 )
 def test_notes_are_read(note: str, field: str, expected: object) -> None:
@@ -52,6 +55,7 @@ def test_notes_are_read(note: str, field: str, expected: object) -> None:
         ("github:a/b@123:x.md", "", "a/b"),
         ("https://github.com/a/b/pull/7 (x)", "", "a/b: x"),
         ("https://github.com/a/b/issues/7 (x-y, PR column)", "", "a/b: x-y"),
+        ("https://github.com/a/b/discussions/7 (line-M1)", "", "a/b: line-M1"),
         ("localmaxxing.com benchmark id=1", "user=mary; spec=no", "localmaxxing.com: mary"),
         ("github:A/l@1:core/data/community/rtx-1/17-ab.json", "", "A/l: rtx-1"),
     ],

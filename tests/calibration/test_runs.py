@@ -144,3 +144,31 @@ def test_a_prompt_is_read_from_its_own_depth() -> None:
     assert kept(alone)[0].scenario.depth_tokens == 0, "some tables give the prompt as the depth"
     behind = told(metric="prefill_tok_s", depth_tokens=4096, tok_s=5000.0)
     assert kept(behind)[0].scenario.depth_tokens == 4096
+
+
+def test_builds_before_todays_kernels_are_told_apart() -> None:
+    def experts(date: str, backend: str = "CUDA") -> Run:
+        row = told(model="gpt-oss-20b", precision="MXFP4_MOE", date=date, backend=backend)
+        return kept(row)[0]
+
+    assert experts("2025-08").older
+    assert not experts("2025-11").older
+    assert not experts("2025-08", "Vulkan").older
+    (others,) = kept(told(date="2025-08"))
+    assert not others.older, "of other formats the launches stayed the same"
+
+
+def test_attention_without_flash_is_told_apart() -> None:
+    runs = [("2025-08", None), ("2025-09", None), ("2025-08", True), ("2026-01", False)]
+    found = [kept(told(date=date, note={"flash": flash}))[0].plain for date, flash in runs]
+    assert found == [True, False, False, True]
+
+
+def test_prompts_that_were_read_meanwhile_are_tokens_of_a_step() -> None:
+    between: dict[str, object] = {"prompts_between": True}
+    (run,) = kept(told(batch=4, gen_tokens=256, note=between))
+    assert (run.prompts, run.further) == (2.0, 11.0)
+    (alone,) = kept(told(gen_tokens=256, note=between))
+    assert (alone.prompts, alone.further) == (0.0, 0.0)
+    (answers,) = kept(told(batch=4, gen_tokens=256))
+    assert (answers.prompts, answers.further) == (0.0, 3.0)

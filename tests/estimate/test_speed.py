@@ -220,7 +220,7 @@ def test_an_unmeasured_card_of_a_measured_generation_is_modelled() -> None:
     assert speed(scenario(UNMEASURED_ADA)).decode_tok_s.evidence == "modelled"
 
 
-@pytest.mark.parametrize("architecture", ["Hopper", "Maxwell", "Xe-LPG+", "RDNA 2.0", "GCN 5.0"])
+@pytest.mark.parametrize("architecture", ["Kepler", "Xe-LPG+", "RDNA 2.0", "GCN 5.0"])
 def test_generations_without_measurements_are_extrapolated(architecture: str) -> None:
     figure = speed(scenario(gpu("X", architecture, 900))).decode_tok_s
     assert figure.evidence == "extrapolated"
@@ -262,7 +262,8 @@ def test_small_models_have_wider_ranges() -> None:
 def test_a_mixture_of_experts_is_less_certain() -> None:
     near = speed(scenario(model=QWEN3_30B_A3B)).decode_tok_s
     assert near.evidence == "near"
-    assert near.high / near.low > 1.5
+    dense = speed(scenario()).decode_tok_s
+    assert near.high / near.low > dense.high / dense.low
     unseen = speed(scenario(UNMEASURED_ADA, QWEN3_30B_A3B)).decode_tok_s
     assert unseen.evidence == "extrapolated"
 
@@ -363,7 +364,7 @@ def test_a_draft_model_never_changes_the_figures_themselves() -> None:
         # XiongjieDai has 113.6
         pytest.param(scenario(RTX_3090), 97, 133, id="RTX 3090, Llama-3-8B Q4_K_M"),
         # XiongjieDai has 76.3
-        pytest.param(scenario(M2_ULTRA), 62, 90, id="M2 Ultra, Llama-3-8B Q4_K_M"),
+        pytest.param(scenario(M2_ULTRA), 62, 92, id="M2 Ultra, Llama-3-8B Q4_K_M"),
         # premAI-io/benchmarks: 34.2 with PyTorch eager; QwenLM tables: 40
         pytest.param(
             scenario(A100, LLAMA_2_7B, framework=framework("transformers"), precision=FP16),

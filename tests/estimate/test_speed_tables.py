@@ -25,8 +25,8 @@ def group(name: str, part: Mapping[str, object] = RAW) -> dict[str, object]:
     return cast("dict[str, object]", part[name])
 
 
-def card(name: str, architecture: str, memory: str | None = None) -> Gpu:
-    return Gpu(name, (), "NVIDIA", "consumer", architecture, vram_type=memory)
+def card(name: str, architecture: str, memory: str | None = None, cores: int | None = None) -> Gpu:
+    return Gpu(name, (), "NVIDIA", "consumer", architecture, vram_type=memory, cores=cores)
 
 
 def test_every_group_of_figures_names_its_source() -> None:
@@ -83,11 +83,13 @@ def test_card_factors_are_moderate_and_name_known_cards() -> None:
         (card("A100 SXM4 80 GB", "Ampere", "HBM2e"), "Ampere HBM"),
         (card("Jetson AGX Orin 64 GB", "Ampere", "LPDDR5"), None),
         (card("Tesla P100 PCIe 16 GB", "Pascal", "HBM2"), None),
+        (card("Tesla P40", "Pascal", "GDDR5", 3840), "Pascal GDDR"),
+        (card("GeForce GTX 1080", "Pascal", "GDDR5X", 2560), "Pascal small"),
         (card("Radeon 8060S", "RDNA 3.5"), "RDNA 3.5"),
         (card("Radeon RX 7900 XTX", "RDNA 3.0", "GDDR6"), "RDNA 3"),
         (card("Radeon RX 9070 XT", "RDNA 4.0", "GDDR6"), "RDNA 4"),
         (card("Apple M4 Pro", "Apple GPU"), "Apple M4"),
-        (card("H100 SXM5 80 GB", "Hopper", "HBM3"), None),
+        (card("H100 SXM5 80 GB", "Hopper", "HBM3"), "Hopper"),
     ],
     ids=lambda value: getattr(value, "name", value),
 )
