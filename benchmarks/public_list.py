@@ -72,7 +72,7 @@ def wrong(public: PublicModel, model: Model | str) -> bool:
         return False
     layer = shape.counts.layers[-1] + 2 * shape.hidden**2 if shape.counts else 0
     twice = shape.counts.embedding if shape.counts and shape.tied else 0
-    beside = (0, shape.mtp_layers * layer, stored_masks(shape), twice)
+    beside = (0, shape.mtp_layers * layer, *stored_masks(shape), twice)
     return all(abs(model.parameters + more - stated) > SAME_WITHIN * stated for more in beside)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -267,7 +267,8 @@ _DIVISIBLE: Final = 64
 """Heads of such a model: as many as any number of cards divides."""
 _BLOCK: Final = 12
 """Squares of the hidden width in a plain block: four in attention, eight behind it."""
-_MASKED: Final = frozenset({"gpt2", "gpt_neox", "gptj"})
+_MASKED: Final = {"gpt2": (1,), "gpt_neo": (1, 2), "gpt_neox": (1,), "gptj": (1,)}
+"""Classes whose old files hold causal masks: one for each layer, or for every other one."""
 
 
 def solved(public: PublicModel) -> PublicModel | None:
@@ -287,11 +288,10 @@ def solved(public: PublicModel) -> PublicModel | None:
     return found[0] if len(found) == 1 else None
 
 
-def stored_masks(shape: Shape) -> int:
+def stored_masks(shape: Shape) -> Sequence[int]:
     """Count the causal masks that checkpoints of some classes hold beside the parameters."""
-    if shape.model_type not in _MASKED:
-        return 0
-    return shape.layers * (shape.trained_context or 0) ** 2
+    each = (shape.trained_context or 0) ** 2
+    return [shape.layers * each // every for every in _MASKED.get(shape.model_type, ())]
 
 
 def _layers(public: PublicModel, hidden: int) -> set[int]:
@@ -299,13 +299,13 @@ def _layers(public: PublicModel, hidden: int) -> set[int]:
     counted = [_counted(_sized(public, layers, hidden)) for layers in (1, 2)]
     if None in counted:
         return set()
-    (one, mask), (two, _) = (pair for pair in counted if pair)
+    (one, masks), (two, _) = (pair for pair in counted if pair)
     beside = (public.parameters_raw or 0) - (2 * one - two)
-    fitting = (divmod(beside, two - one + more) for more in {0, mask})
+    fitting = (divmod(beside, two - one + more) for more in {0, *masks})
     return {layers for layers, rest in fitting if rest == 0 and 1 <= layers <= _MOST_LAYERS}
 
 
-def _counted(public: PublicModel) -> tuple[int, int] | None:
+def _counted(public: PublicModel) -> tuple[int, Sequence[int]] | None:
     try:
         shape = read_config(plain_config(public, tied=None), public.hf_id, whole=False)
     except UserError:

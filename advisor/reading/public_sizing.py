@@ -203,7 +203,7 @@ def _near(public: PublicModel, fit: Fit) -> Fit:
     Where the list's sizes leave out how many layers draft, only their exact number tells.
     """
     shape, stated = fit.shape, max(public.parameters_raw or 0, 1)
-    beside = {(0, shape.mtp_layers), (stored_masks(shape), shape.mtp_layers)}
+    beside = {(more, shape.mtp_layers) for more in (0, *stored_masks(shape))}
     if shape.counts:
         head = shape.counts.layers[-1] + 2 * shape.hidden**2
         heads = range(1, _MOST_DRAFTING + 1)

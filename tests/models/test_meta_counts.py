@@ -57,6 +57,60 @@ def test_no_config_is_counted_wrong() -> None:
 LLAMA = reference_configs()["llama-3-8b"]
 
 
+NEO = {
+    "model_type": "gpt_neo",
+    "architectures": ["GPTNeoForCausalLM"],
+    "num_layers": 12,
+    "num_heads": 12,
+    "hidden_size": 768,
+    "intermediate_size": None,
+    "max_position_embeddings": 2048,
+    "vocab_size": 50257,
+    "window_size": 256,
+    "attention_types": [[["global", "local"], 6]],
+    "attention_layers": ["global", "local"] * 6,
+}
+CONVOLVED = {
+    "model_type": "convbert",
+    "architectures": ["ConvBertModel"],
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "hidden_size": 768,
+    "intermediate_size": 3072,
+    "vocab_size": 30522,
+    "max_position_embeddings": 512,
+}
+MASKED = {"architectures": ["ConvBertForMaskedLM"], "embedding_size": 128}
+
+
+@pytest.mark.parametrize(
+    ("config", "change", "parameters"),
+    [
+        (NEO, {}, 125_198_592),
+        (NEO, {"intermediate_size": 1000}, 86_982_624),
+        (NEO, {"max_position_embeddings": 512}, 124_018_944),
+        (NEO, {"tie_word_embeddings": False}, 163_795_968),
+        (CONVOLVED, {}, 105_680_520),
+        (CONVOLVED, {"embedding_size": 128}, 85_915_272),
+        (CONVOLVED, {"head_ratio": 4}, 105_555_780),
+        (CONVOLVED, {"head_ratio": 3}, 105_597_360),
+        (CONVOLVED, {"num_groups": 2}, 77_368_968),
+        (CONVOLVED, {"conv_kernel_size": 7}, 105_606_648),
+        (CONVOLVED, {"type_vocab_size": 1}, 105_679_752),
+        (CONVOLVED, MASKED, 86_044_482),
+        (CONVOLVED, MASKED | {"tie_word_embeddings": False}, 89_951_298),
+    ],
+)
+def test_classes_that_the_table_does_not_build_are_counted_as_it_would(
+    config: dict[str, Any], change: dict[str, Any], parameters: int
+) -> None:
+    """Built by transformers 5.23.0 on the meta device, of these very configs."""
+    shape = read_config({**config, **change}, "config.json")
+    assert shape.counts is not None
+    assert shape.counts.total == parameters
+    assert not any(doubt.startswith("Approximate") for doubt in shape.doubts)
+
+
 @pytest.mark.parametrize("key", ["num_key_value_heads", "intermediate_size", "vocab_size"])
 def test_a_size_that_is_not_stated_is_the_default_of_its_class_and_said(key: str) -> None:
     mistral = reference_configs()["mistral-7b-v0.1"]

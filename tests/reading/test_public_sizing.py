@@ -57,12 +57,13 @@ def stored_with(model: Model) -> set[int]:
     counts, shape = model.shape.counts, model.shape
     layer = counts.layers[-1] + 2 * shape.hidden**2 if counts else 0
     lent = counts.embedding + counts.output if counts else 0
-    masked = shape.model_type in {"gpt2", "gpt_neox", "gptj"}
+    masked = shape.model_type in {"gpt2", "gpt_neo", "gpt_neox", "gptj"}
     masks = shape.layers * (shape.trained_context or 0) ** 2 if masked else 0
+    halved = masks // 2 if shape.model_type == "gpt_neo" else 0
     twice = counts.embedding if counts and shape.tied else 0
     return {
         model.parameters + more
-        for more in (0, masks, shape.mtp_layers * layer, layer + lent, twice)
+        for more in (0, masks, halved, shape.mtp_layers * layer, layer + lent, twice)
     }
 
 

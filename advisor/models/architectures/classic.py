@@ -12,6 +12,7 @@ from advisor.models.architecture import (
     Arch,
     Family,
     Gguf,
+    all_full,
     four_hidden,
     four_hidden_width,
     gated,
@@ -85,6 +86,13 @@ def _opt_width(a: Arch) -> int:
     return a.keys.maybe("word_embed_proj_dim", least=1) or a.hidden
 
 
+def _all_kept(a: Arch) -> str:
+    """All full: a local layer of GPT-Neo masks what lies outside its window, and keeps it."""
+    for name in ("attention_types", "attention_layers"):
+        a.keys.items(name)
+    return all_full(a)
+
+
 _GPT = Family(
     attention=(projections, all_bias),
     dense=(up_down, up_down_bias),
@@ -111,6 +119,14 @@ CLASSIC: Final[Mapping[str, Family]] = {
         gguf=(Gguf("gpt2"),),
         gated=False,
         also=("gpt-sw3",),
+    ),
+    "gpt_neo": replace(
+        _GPT,
+        attention=(projections, out_bias),
+        extras=(positions("max_position_embeddings"),),
+        kinds=_all_kept,
+        defaults={"max_position_embeddings": 2048},
+        gated=False,
     ),
     "gpt_bigcode": replace(
         _GPT,

@@ -107,6 +107,42 @@ def _decoder_alone(a: Arch) -> str:
     return "its decoder alone is not counted" if "ForCausalLM" in " ".join(named) else ""
 
 
+def _narrow(a: Arch) -> int:
+    """The width of the tables of words, places and kinds."""
+    return a.keys.maybe("embedding_size", least=1) or a.hidden
+
+
+def _narrow_words(a: Arch) -> int:
+    return a.vocab * _narrow(a)
+
+
+def _narrow_places(a: Arch) -> int:
+    """Places, kinds and their norm, and what brings them to the width of the layers."""
+    rows = a.keys.whole("max_position_embeddings") + a.keys.number("type_vocab_size", 2) + 2
+    width = _narrow(a)
+    return rows * width + (0 if width == a.hidden else a.hidden * (width + 1))
+
+
+def _narrow_speaks(a: Arch) -> int:
+    """The head of a masked language model: a layer, a norm, and the bias of the words."""
+    masked = any(_SPEAKS.search(f"{name}") for name in a.keys.items("architectures") or ())
+    return (a.hidden + 3) * _narrow(a) + a.vocab if masked else 0
+
+
+def _convolved_attention(a: Arch) -> int:
+    """Half of the heads' width, beside a convolution whose kernel follows from the input."""
+    heads = max(a.heads // a.keys.number("head_ratio", 2, least=1), 1)
+    kernel = a.keys.number("conv_kernel_size", 9, least=1)
+    inner = heads * (a.hidden // heads // 2)
+    each = (a.hidden + 1) * inner
+    convolution = a.hidden * kernel + (inner + 1) * heads * kernel
+    return 5 * each + convolution + a.hidden * (a.hidden + 1)
+
+
+def _in_groups(a: Arch) -> int:
+    return up_down(a) // a.keys.number("num_groups", 1, least=1)
+
+
 def _three_hidden(a: Arch) -> int:
     return 3 * a.hidden
 
@@ -176,6 +212,19 @@ ENCODERS: Final[Mapping[str, Family]] = {
             "n_layers": 6,
             "n_heads": 12,
         },
+    ),
+    "convbert": Family(
+        mixers={"N": (_convolved_attention,)},
+        dense=(_in_groups, up_down_bias),
+        norms=_BERT.norms,
+        final=(),
+        embedding=_narrow_words,
+        output=_narrow_words,
+        extras=(_narrow_places, _narrow_speaks),
+        kinds=_BERT.kinds,
+        tied=True,
+        role="encoder",
+        defaults={"max_position_embeddings": 512},
     ),
     "nomic_bert": Family(
         mixers={"N": (projections,)},
