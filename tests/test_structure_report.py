@@ -118,7 +118,7 @@ def test_the_map_in_the_docs_is_drawn_from_the_program(structure: ModuleType) ->
 
 
 AT_MOST = {
-    "modules": 314,
+    "modules": 315,
     "circles of modules": 0,
     "circles of packages": 0,
     "imports in functions, our modules": 54,
@@ -126,7 +126,7 @@ AT_MOST = {
     "longest with imports in functions": 41,
     "modules of at most 60 lines": 5,
     "modules used by one only": 56,
-    "modules that one advise loads": 116,
+    "modules that one advise loads": 117,
     "places that keep results": 80,
     "modules named own, yours or room": 1,
 }

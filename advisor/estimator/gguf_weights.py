@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -33,6 +34,17 @@ class Span(Struct, frozen=True):
 
 
 NOTHING = Span(0, 0)
+Widest = tuple[int, int]
+"""Bytes of the largest tensor that leads down out of a feed-forward block, and of any other."""
+
+
+def _widest(one: Widest, other: Widest) -> Widest:
+    return max(one[0], other[0]), max(one[1], other[1])
+
+
+def _wider(known: Widest, name: str, size: int) -> Widest:
+    down, other = known
+    return (max(down, size), other) if category_of(name) == "DOWN" else (down, max(other, size))
 
 
 class GgufBytes(Struct, frozen=True):
@@ -49,6 +61,8 @@ class GgufBytes(Struct, frozen=True):
     experts: tuple[Span, ...]
     tied: bool
     lookup: Span = NOTHING
+    widest: tuple[Widest, ...] = ()
+    """Largest tensors of each layer; empty: not known."""
 
     @property
     def stored(self) -> int:
@@ -58,11 +72,16 @@ class GgufBytes(Struct, frozen=True):
             total += self.output.stored
         return total + sum(layer.stored for layer in self.layers)
 
+    @property
+    def widest_before(self) -> Sequence[Widest]:
+        """The largest tensors of the layers before each, and of all; empty: not known."""
+        return [*accumulate(self.widest, _widest, initial=(0, 0))] if self.widest else ()
+
     def with_experts(self, other: GgufBytes) -> GgufBytes:
         """Give the same with the experts of another format."""
         pairs = zip(self.layers, self.experts, other.experts, strict=True)
         layers = tuple(layer - own + kept for layer, own, kept in pairs)
-        return replace(self, layers=layers, experts=other.experts)
+        return replace(self, layers=layers, experts=other.experts, widest=other.widest)
 
 
 def gguf_bytes(
@@ -88,6 +107,7 @@ def gguf_bytes(
         layers=tuple(block[0] for block in blocks),
         experts=tuple(block[1] for block in blocks),
         tied=tied,
+        widest=tuple(block[2] for block in blocks),
     )
 
 
@@ -137,6 +157,8 @@ class _Kind(NamedTuple):
     values: int
     """Tensors of category V, which the quantiser numbers."""
     downs: int
+    widest: Widest
+    """Of what is the same in every such block."""
 
 
 def _parts(layout: Layout) -> Mapping[str, tuple[_Part, ...]]:
@@ -148,6 +170,9 @@ def _part(tensor: Tensor) -> _Part:
     kept = kept_type(tensor)
     category = "" if kept else category_of(tensor.name)
     return _Part(tensor, category, kept, "_exps." in tensor.name)
+
+
+_Sized = tuple[Span, Span, Widest]
 
 
 class _Blocks:
@@ -163,13 +188,13 @@ class _Blocks:
         self._experts = shape.moe.experts if shape.moe else 0
         self._grouping = shape.heads // shape.kv_heads if shape.kv_heads else 1
         self._kinds = {kind: self._kind(parts) for kind, parts in _parts(layout).items()}
-        self._known: dict[tuple[str, ...], tuple[Span, Span]] = {}
+        self._known: dict[tuple[str, ...], _Sized] = {}
 
-    def sized(self) -> list[tuple[Span, Span]]:
-        """Give bytes of every block and of its routed experts."""
+    def sized(self) -> list[_Sized]:
+        """Give bytes of every block, of its routed experts and of its largest tensors."""
         names = self._layout.kinds
         if not any(kind.varying for kind in self._kinds.values()):
-            alike = {n: (kind.fixed, kind.fixed_experts) for n, kind in self._kinds.items()}
+            alike = {n: (k.fixed, k.fixed_experts, k.widest) for n, k in self._kinds.items()}
             return [alike[name] for name in names]
         kinds = [self._kinds[name] for name in names]
         values = sum(kind.values for kind in kinds)
@@ -191,7 +216,7 @@ class _Blocks:
 
     def _in_order(
         self, names: Sequence[str], kinds: Sequence[_Kind], series: Mapping[str, Sequence[str]]
-    ) -> Iterator[tuple[Span, Span]]:
+    ) -> Iterator[_Sized]:
         """Number the tensors block by block; experts' DOWN go by block where the rules say so."""
         by_block = self._experts > 1 and not self._rules.low_bit
         known, value, down = self._known, 0, 0
@@ -217,6 +242,7 @@ class _Blocks:
         rules, types = self._rules, self._types
         anywhere = Site(0, 0, 0, self._shape.layers, self._experts, self._grouping)
         stored = placed = expert_stored = expert_placed = 0
+        widest = (0, 0)
         varying = []
         for part in parts:
             if rules.varies(part.category):
@@ -227,6 +253,7 @@ class _Blocks:
             aligned = -(-size // ALIGNMENT) * ALIGNMENT
             stored += size
             placed += aligned
+            widest = _wider(widest, part.tensor.name, size)
             if part.expert:
                 expert_stored += size
                 expert_placed += aligned
@@ -237,15 +264,17 @@ class _Blocks:
             tuple(varying),
             numbered.count("V"),
             numbered.count("DOWN"),
+            widest,
         )
 
-    def _sum(self, kind: _Kind, chosen: Iterable[str]) -> tuple[Span, Span]:
-        whole, routed = kind.fixed, kind.fixed_experts
+    def _sum(self, kind: _Kind, chosen: Iterable[str]) -> _Sized:
+        whole, routed, widest = kind.fixed, kind.fixed_experts, kind.widest
         for part, preferred in zip(kind.varying, chosen, strict=True):
             span = _span(part.tensor, self._rules.fitting(part.tensor, preferred), self._types)
             whole += span
             routed += span if part.expert else NOTHING
-        return whole, routed
+            widest = _wider(widest, part.tensor.name, span.stored)
+        return whole, routed, widest
 
 
 def vision_bytes(model: StoredModel) -> int:
@@ -263,12 +292,14 @@ def stored_bytes(model: StoredModel) -> GgufBytes:
     shape = model.shape
     outside: dict[Part, Span] = {}
     layers, experts = [NOTHING] * shape.layers, [NOTHING] * shape.layers
+    widest = [(0, 0)] * shape.layers
     for tensor in model.tensors:
         span = _tensor_span(tensor, aligned=model.kind == "gguf")
         place = place_of(tensor.name, shape.layers)
         if place.part == "layer":
             layers[place.layer] += span
             experts[place.layer] += span if place.expert else NOTHING
+            widest[place.layer] = _wider(widest[place.layer], tensor.name, span.stored)
         else:
             outside[place.part] = outside.get(place.part, NOTHING) + span
     embedding = outside.get("embedding", NOTHING)
@@ -281,6 +312,7 @@ def stored_bytes(model: StoredModel) -> GgufBytes:
         experts=tuple(experts),
         tied=shape.tied,
         lookup=outside.get("lookup", NOTHING),
+        widest=tuple(widest),
     )
 
 

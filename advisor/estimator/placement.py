@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from advisor.knowledge.types import Framework, Gpu, Knowledge
-    from advisor.scenario import Scenario
 
 
 def place(
@@ -55,7 +54,9 @@ def place(
     if len(cards) > 1 and split_of(scenario) == "row":
         _spread_rows(scenario, cards, weights, holder)
     uneven = scenario.cpu_experts > start and len(shares) > 1 and sum(shares) == placed
-    return Placement(start, placed, cards, host, shares if uneven else ())
+    beside = max(start, min(scenario.cpu_experts, layers))
+    copied = weights.widest[beside] if weights.widest else (0, 0)
+    return Placement(start, placed, cards, host, shares if uneven else (), copied)
 
 
 def _pipeline(scenario: Scenario, weights: Weights) -> Placement:
@@ -380,7 +381,9 @@ def _cuda(gpu: Gpu | None, policy: Mapping[str, float]) -> Range:
     if gpu is None or gpu.multiprocessors is None:
         context = policy["cuda_context_unknown_bytes"]
     else:
-        context = gpu.multiprocessors * policy["cuda_context_bytes_per_multiprocessor"]
+        own = f"cuda_context_{gpu.architecture.casefold()}_bytes_per_multiprocessor"
+        usual = policy["cuda_context_bytes_per_multiprocessor"]
+        context = gpu.multiprocessors * policy.get(own, usual)
     central = context + policy["cuda_libraries_bytes"]
     return Range(
         round(central),

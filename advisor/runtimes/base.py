@@ -102,18 +102,16 @@ class Weights(Struct, frozen=True):
 
     profile: WeightProfile
     embedding: int
-    output: int
-    """Output matrix (when tied: the embedding used as output) and final norm."""
-    lookup: int
-    """Tables beside the embedding of which a token reads its rows alone."""
+    output: int  # output matrix (when tied: the embedding used as output) and final norm
+    lookup: int  # tables beside the embedding of which a token reads its rows alone
     norm: int  # the final norm alone
     rope: int
     layer_sums: Sequence[int]
     expert_sums: Sequence[int]
     approximate: tuple[str, ...]
-    spread: float
-    """Relative uncertainty of the sizes, 0 where exact."""
+    spread: float  # relative uncertainty of the sizes, 0 where exact
     lean: float = 0.0  # how much less a leaner file of the format may take, as a share
+    widest: Sequence[tuple[int, int]] = ()  # ``widest_before`` of the file
 
 
 class CardShare(Struct):
@@ -135,6 +133,7 @@ class Placement(Struct):
     host: int
     layers_by_card: tuple[int, ...] = ()
     """The output counted as one; empty where the runtime shares the layers out as it is used to."""
+    copied: tuple[int, int] = (0, 0)  # ``widest`` of the layers in system RAM
 
 
 class Compute(Struct, frozen=True, gc=False):
@@ -143,6 +142,7 @@ class Compute(Struct, frozen=True, gc=False):
     device: Range
     host: int = 0
     approximate: tuple[str, ...] = ()
+    sent: Range = NO_BYTES  # more on the first card, for what is sent there out of system RAM
 
 
 class Runtime:

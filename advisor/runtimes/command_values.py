@@ -11,7 +11,7 @@ from advisor.knowledge.catalogue import ALONE
 from advisor.knowledge.programs import Program
 from advisor.knowledge.types import Format, Split
 from advisor.models.stored_tensors import Model
-from advisor.runtimes.llamacpp import LOGICAL_BATCH
+from advisor.runtimes.llamacpp_buffers import LOGICAL_BATCH
 from advisor.scenario import (
     Scenario,
     capability,

@@ -29,7 +29,8 @@ def test_what_scores_nothing_is_said_where_nothing_else_is(given: dict[str, obje
 
 
 BARRED = {
-    "gpu": "Radeon RX 550", "model": "Qwen1.5-110B-Chat", "precision": "Q4_K_M", "batch": 4,
+    "gpu": "Radeon RX 6500 XT", "model": "Qwen1.5-110B-Chat", "precision": "Q4_K_M", "batch": 4,
+    "context": 8192,
     "framework": "Ollama", "backend": "Vulkan", "flash_attention": False, "ubatch": 2048,
     "ram_bandwidth_gb_s": 80.0, "prefer": "speed", "use": "batch", "split": "tensor",
 }  # fmt: skip
