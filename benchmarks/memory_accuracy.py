@@ -137,7 +137,7 @@ view, so they are no evidence for them. Where layers or experts lie in system RA
 the largest of their matrices while it reads a prompt (0.13 GiB of Qwen3-30B-A3B, 0.50 of gpt-
 oss-120b), and system RAM only the inputs. And the context of the driver is a third larger on a
 Hopper card than the line through three smaller cards says. Before that the whole card was 0.3 to
-23 % above ours, more often than not outside the range (docs/decisions/0079). Mixtures take about
+23 % above ours, more often than not outside the range (docs/decisions/0080). Mixtures take about
 0.1 GiB more beside the buffers than dense models, as these do without flash attention: it looks
 like cuBLAS, which both then use. The range holds that; the estimate does not. A cache that is not
 f16 and recurrent layers are as far off as the table says.
