@@ -272,7 +272,6 @@ class Framework(Struct, frozen=True, omit_defaults=True):
     format_limits: Annotated[Mapping[str, FormatLimit], Kind(nodes)] = field(default_factory=dict)
     """Family of weight formats -> where they run."""
     embedding_in_ram: Flag | None = None  # unless the input embedding is also the output
-    lookups_on_card: Flag = False  # other tables looked up by token lie with the output
     flash_attention: Flag | None = None
     paged_kv: Flag | None = None
     speculative: Flag | None = None

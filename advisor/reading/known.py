@@ -291,6 +291,13 @@ def as_tuned(knowledge: Knowledge, record: ModelRecord, tuning: str) -> Model:
     return found or model_from_record(record, knowledge)
 
 
+def tuned_like(model: Model, other: Model, knowledge: Knowledge) -> Model:
+    """Give a model in the tuning that another's name tells, where that is published."""
+    if model.name not in knowledge.models or not tells_instruct(other.hf_id or other.name):
+        return model
+    return as_tuned(knowledge, knowledge.models[model.name], "instruct")
+
+
 def tuned_of(record: ModelRecord, tuning: str, knowledge: Knowledge) -> Model | None:
     """Find the publisher's repository of a model in another tuning, in the public list."""
     publisher, _, own = (record.hf_id or "").partition("/")

@@ -18,6 +18,7 @@ from advisor.knowledge.types import Format, Framework, Knowledge
 from advisor.knowledge.vocabulary import FactValue
 from advisor.models import model_from_record
 from advisor.models.stored_tensors import Model
+from advisor.reading.known import tuned_like
 from advisor.remedies.assessment import known_outlook, outlook_of, quality_loss
 from advisor.scenario import Scenario, can_split, offloads, split_of
 from advisor.scenario.asked_format import precision_asked, server_caches
@@ -365,7 +366,7 @@ def _moved(base: Base, scenario: Scenario) -> bool:
 def relatives(knowledge: Knowledge, model: Model) -> Sequence[Model]:
     """Models of the family, or of the publisher with the same vocabulary, largest first.
 
-    Of the same kind of input; those of unknown size are left out.
+    Of the same kind of input, and tuned alike where that is published; of known size.
     """
     names = dict.fromkeys(
         [
@@ -375,7 +376,7 @@ def relatives(knowledge: Knowledge, model: Model) -> Sequence[Model]:
         ]
     )
     sized = (m for name in names if (m := sized_record(name, knowledge)) is not None)
-    found = (m for m in sized if m.modality == model.modality)
+    found = (tuned_like(m, model, knowledge) for m in sized if m.modality == model.modality)
     return sorted(found, key=lambda m: (-m.parameters, m.name))
 
 

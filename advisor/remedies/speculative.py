@@ -12,7 +12,7 @@ from advisor.knowledge.catalogue import kin, siblings
 from advisor.knowledge.merit import purposes
 from advisor.knowledge.types import Knowledge
 from advisor.models.stored_tensors import Model
-from advisor.reading.known import as_tuned, tells_instruct
+from advisor.reading.known import tuned_like
 from advisor.remedies.option import Base, Effort, Option, Remedy, make_option, sized_record
 from advisor.runtimes import runtime_of
 from advisor.runtimes.commands import can_tell
@@ -77,7 +77,7 @@ def _draft_for(scenario: Scenario, knowledge: Knowledge) -> Model | None:
         own = [m for m in group if m.family == model.family]
         if own or group:
             found = choice(own or group, key=lambda m: m.active_parameters // _ALIKE)
-            return _tuned_like(found, model, knowledge)
+            return tuned_like(found, model, knowledge)
     return None
 
 
@@ -128,13 +128,6 @@ def _is_of_its_line(draft: Model, model: Model) -> bool:
 
 
 _GENERATION: Final = re.compile(r"([A-Za-z]+)[ -]?(\d+)")
-
-
-def _tuned_like(draft: Model, model: Model, knowledge: Knowledge) -> Model:
-    """Give a draft in the tuning that the model's name tells, where that is published."""
-    if draft.name not in knowledge.models or not tells_instruct(model.hf_id or model.name):
-        return draft
-    return as_tuned(knowledge, knowledge.models[draft.name], "instruct")
 
 
 def trained_head(scenario: Scenario) -> str | None:

@@ -163,8 +163,7 @@ class LlamaCpp(Runtime):
             output = weights.norm if profile.tied else weights.output
             return host + lookup + output + rope + profile.vision_bytes
         cards[holder].weights += weights.output
-        gpu = scenario.gpu
-        if scenario.framework.lookups_on_card or (gpu and gpu.unified_memory):
+        if scenario.gpu and scenario.gpu.unified_memory:
             cards[holder].weights += lookup
         else:
             host += lookup

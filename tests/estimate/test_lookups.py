@@ -102,7 +102,7 @@ def test_without_exact_counts_a_table_is_no_part_of_the_layers(model: str) -> No
 @pytest.mark.parametrize("model", NAMES)
 @pytest.mark.parametrize(
     ("framework", "precision", "in_ram"),
-    [("llama.cpp", "Q4_K_M", True), ("Ollama", "Q4_K_M", False), ("vLLM", "FP16", False)],
+    [("llama.cpp", "Q4_K_M", True), ("Ollama", "Q4_K_M", True), ("vLLM", "FP16", False)],
 )
 def test_the_table_lies_where_the_runtime_keeps_it(
     model: str, framework: str, precision: str, *, in_ram: bool

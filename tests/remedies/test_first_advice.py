@@ -222,7 +222,7 @@ def test_the_next_smaller_of_a_series_is_tried_though_a_newer_model_outdoes_it()
     models = offered("smaller-model", gpu="RTX 3060 12GB", model="qwen3-32b", precision="Q4_K_M")
     assert {"Qwen3-14B", "Qwen3.5-9B"} <= models
     large = offered("smaller-model", gpu="8x H100", model="llama-3.1-405b-instruct", batch=32)
-    assert "Llama-3.1-70B" in large
+    assert "Llama-3.1-70B-Instruct" in large
 
 
 def test_the_cards_that_are_missing_are_counted_as_they_are_offered() -> None:
