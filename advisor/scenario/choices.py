@@ -351,7 +351,8 @@ def _nothing_runs(
             there = "cards" if cards > 1 else "card"
             fits = f"its weights do not fit on the {there} in any format of {framework.name}"
             listed = f"{fits}, and {listed}"
-    verb = "be sized" if framework and gpu and gpu.vendor in framework.not_sized else "run"
+    met = {gpu and gpu.vendor, *(one.kind for one in formats)}
+    verb = "be sized" if framework and not met.isdisjoint(framework.not_sized) else "run"
     if asked in {USUAL, PUBLISHED} and reasons:
         return f"{model.name} cannot {verb}{where}: {listed}."
     return f"{asked} cannot {verb} for {model.name}{where}: {listed}."

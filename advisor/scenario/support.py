@@ -161,8 +161,9 @@ def obstacle(
     if not framework.sized:
         return Obstacle("framework", f"{framework.name} is known by name only")
     if precision.name not in framework.formats:
-        why = f": {said}" if (said := framework.not_sized.get(precision.kind)) else ""
-        return Obstacle("format", f"{framework.name} does not run {precision.name}{why}")
+        why, name = framework.not_sized.get(precision.kind), precision.name
+        text = f"is not sized in {name}: {why}" if why else f"does not run {name}"
+        return Obstacle("format", f"{framework.name} {text}")
     if not supports_model(framework, model, precision):
         kind = model.shape.outer_type or model.shape.model_type
         limited = f" in {precision.name}" if supports_model(framework, model) else ""

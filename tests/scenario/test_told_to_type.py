@@ -93,7 +93,7 @@ def test_every_line_that_an_error_tells_to_type_is_accepted() -> None:
                 "precision": "Q4_K_M",
                 "framework": "vLLM",
             },
-            "vLLM does not run Q4_K_M",
+            "vLLM is not sized in Q4_K_M",
             {"precision": "AWQ 4-bit"},
         ),
         (  # in 4 bits with embedding and output in 16 it takes 8.6 GiB
@@ -103,7 +103,7 @@ def test_every_line_that_an_error_tells_to_type_is_accepted() -> None:
                 "precision": "Q4_K_M",
                 "framework": "vLLM",
             },
-            "vLLM does not run Q4_K_M",
+            "vLLM is not sized in Q4_K_M",
             {"framework": "llama.cpp", "precision": "Q4_K_M"},
         ),
         (
