@@ -15,7 +15,7 @@ from advisor.models.stored_tensors import Model
 from advisor.remedies import combine, formats, owned_speed, speculative
 from advisor.remedies.assessment import exam_loss, put, quality_loss, weights_loss
 from advisor.remedies.framework import timed_elsewhere
-from advisor.remedies.machines import Proof, proof_of
+from advisor.remedies.impossible import Proof, proof_of
 from advisor.remedies.model import is_rated_higher, merit_points
 from advisor.remedies.option import Base, Option, relatives
 from advisor.remedies.search import BETWEEN_KEYS, DOMINATED_BY, dominators_in_kind, marks_of

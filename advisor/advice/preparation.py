@@ -31,8 +31,8 @@ from advisor.remedies import build_options
 from advisor.remedies.assessment import outlook_of
 from advisor.remedies.cards import fewest_cards, fewest_in_turns
 from advisor.remedies.formats import largest_format
-from advisor.remedies.impossible import expected_options, resolved
-from advisor.remedies.machines import LAST_RESORT, proof_of
+from advisor.remedies.impossible import expected_options, proof_of, resolved
+from advisor.remedies.machines import as_asked, least
 from advisor.remedies.option import Base, Option
 from advisor.rules.engine.base import OptionFacts
 from advisor.scenario import Scenario, support, with_batch
@@ -89,11 +89,8 @@ def _with_facts(base: Base, limits: Limits, options: tuple[Option, ...]) -> Prep
 def with_last_resort(ready: Prepared) -> Prepared:
     """Add the last resort, or the proof that there is none, where rules bar all that fits."""
     known = {option.key for option in ready.options}
-    more = tuple(
-        option
-        for option in build_options(ready.base, ready.limits, [LAST_RESORT])
-        if option.key not in known
-    )
+    found = (*as_asked(ready.base), *least(ready.base))
+    more = tuple({one.key: one for one in found if one.key not in known}.values())
     if more:
         return _with_facts(ready.base, ready.limits, (*ready.options, *more))
     proof = proof_facts(proof_of(ready.base, ()))

@@ -53,14 +53,12 @@ REMEDIES: list[Remedy] = [
 ]
 
 
-def build_options(
-    base: Base, limits: Limits, remedies: Sequence[Remedy] = REMEDIES
-) -> tuple[Option, ...]:
+def build_options(base: Base, limits: Limits) -> tuple[Option, ...]:
     """Build every what-if of a request, in a stable order, unique by key."""
     found: dict[str, Option] = {}
     if base.scenario.gpu is None:
         return ()
-    for remedy in sorted(remedies, key=lambda remedy: remedy.joins):
+    for remedy in sorted(REMEDIES, key=lambda remedy: remedy.joins):
         if remedy.propose:
             for option in remedy.propose(base, limits, found):
                 found.setdefault(option.key, option)

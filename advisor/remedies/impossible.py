@@ -6,12 +6,14 @@ word. What an error names in place of a request that cannot run is estimated, as
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.errors import UserError
+from advisor.estimator import estimate_memory
 from advisor.estimator.limits import largest_batch, largest_fitting_context
 from advisor.knowledge.types import Format, Framework, Knowledge
 from advisor.knowledge.vocabulary import ACTION_FACT, FactValue
@@ -20,10 +22,11 @@ from advisor.remedies.cards import MORE
 from advisor.remedies.formats import REMEDY as QUANTIZE
 from advisor.remedies.formats import of_equal_bits
 from advisor.remedies.framework import FRAMEWORK
-from advisor.remedies.kv_cache import EXPERTS, LAYERS, moved_to_ram
+from advisor.remedies.kv_cache import EXPERTS, LAYERS, LAYERS_DEGREE, moved_to_ram
 from advisor.remedies.kv_cache import REMEDY as KV_CACHE
-from advisor.remedies.option import Base, Expected, Remedy, option_key
-from advisor.remedies.search import least_decode
+from advisor.remedies.machines import least_set_ups
+from advisor.remedies.option import Base, Expected, Option, Remedy, option_key
+from advisor.remedies.search import Bounds, Plan, bounds, least_decode, ram_limit, within_reach
 from advisor.scenario import Scenario, support
 from advisor.scenario.choices import choices_for
 from advisor.scenario.figures import Margin, Speed
@@ -301,3 +304,37 @@ def _offload(base: Base) -> Iterator[Expected]:
         yield _made(LAYERS, {}, facts)
     if scenario.model.shape.moe and not scenario.framework.expert_offload:
         yield _made(EXPERTS, {}, facts)
+
+
+class Proof(Struct, frozen=True):
+    """Why nothing helps: the least that was found to be needed, and the most there is."""
+
+    least_needed_bytes: int
+    most_memory_bytes: int
+    """Of one machine's cards, as sold, with the RAM that may be used beside them."""
+    format: str
+    card: str
+    cards: int
+
+
+def proof_of(base: Base, options: Sequence[Option]) -> Proof | None:
+    """Why nothing helps, where nothing does; None where the request or an option fits."""
+    if base.fits or any(within_reach(base, option) for option in options):
+        return None
+    limits = bounds(base)[-1]
+    found = [_proof(base, plan, limits) for plan in least_set_ups(base, limits)]
+    return min(found, key=lambda p: (p.least_needed_bytes, -p.most_memory_bytes), default=None)
+
+
+def _proof(base: Base, plan: Plan, limits: Bounds) -> Proof:
+    scenario = plan.scenario
+    memory = estimate_memory(scenario, base.knowledge)
+    assert scenario.gpu
+    beside = ram_limit(base, limits) if LAYERS_DEGREE.applies(scenario, limits) else 0.0
+    return Proof(
+        least_needed_bytes=memory.required_bytes,
+        most_memory_bytes=round((memory.capacity_bytes or 0) + beside),
+        format=scenario.precision.name,
+        card=scenario.gpu.name,
+        cards=scenario.gpus,
+    )

@@ -3,23 +3,23 @@
 Looked at only where the present machine has no gentle remedy and no single purchase is enough.
 Machines are tried from the smallest memory up, those smaller than the weights alone not at all.
 
-At the end of the search, where nothing else that was tried fits, stands the smallest thing on the
-largest machine, or the proof that none fits: every framework that knows the model in its smallest
-format and cache, one sequence, the shortest useful context, on as many of the largest cards of each
-maker as one machine holds, with what RAM may hold beside them.
+Where nothing else fits, the smallest thing on the largest machine stands at the end, or the proof
+that none fits: every framework that knows the model in its smallest format and cache, one sequence,
+the shortest useful context, on as many of the largest cards of each maker as one machine holds.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain, islice
 from operator import itemgetter
 from typing import NamedTuple
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.estimator import estimate_memory, free_bytes
+from advisor.estimator import free_bytes
 from advisor.estimator.limits import MOST_CARDS
 from advisor.knowledge.catalogue import MAKERS, MOSTLY_RENTED, CardRow
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
@@ -41,7 +41,6 @@ from advisor.remedies.search import (
     best_of,
     bounds,
     proved,
-    ram_limit,
     solved,
     stretched,
     within_reach,
@@ -269,23 +268,34 @@ def _price(base: Base, machine: Machine) -> float | None:
     return card.launch_price_usd * (machine.cards - owned)
 
 
-class Proof(Struct, frozen=True):
-    """Why nothing helps: the least that was found to be needed, and the most there is."""
-
-    least_needed_bytes: int
-    most_memory_bytes: int
-    """Of one machine's cards, as sold, with the RAM that may be used beside them."""
-    format: str
-    card: str
-    cards: int
-
-
 def _propose(base: Base, _: object, found: Mapping[str, Option]) -> Iterator[Option]:
-    """The first of the smallest set-ups that fits, where neither the request nor another does."""
-    if base.fits or any(within_reach(base, option) for option in found.values()):
-        return
+    """As asked on large cards, else the smallest set-up that fits, where nothing else does."""
+    if not base.fits and not any(within_reach(base, option) for option in found.values()):
+        yield from islice(chain(as_asked(base), least(base)), 1)
+
+
+def least(base: Base) -> Iterator[Option]:
+    """The first of the smallest set-ups that fits."""
+    yield from _first_that_fits(base, least_set_ups(base, bounds(base)[-1]))
+
+
+def as_asked(base: Base) -> Iterator[Option]:
+    """The request as it stands on the fewest of the largest cards, where that fits."""
+    own, limits = base.scenario, bounds(base)[-1]
+    there = (
+        _moved(base, framework, own.precision, card, count)
+        for count in _RENTED["datacenter"]
+        for card in _largest_cards(base)
+        for framework in _frameworks(base)
+        if count <= _cards(framework, own.precision, own.model, card)
+        if own.precision in _formats(base, framework, card, limits)
+    )
+    yield from _first_that_fits(base, (plan for plan in there if cards_hold(base, plan.scenario)))
+
+
+def _first_that_fits(base: Base, plans: Iterable[Plan]) -> Iterator[Option]:
     limits = bounds(base)[-1]
-    for plan in _least_set_ups(base, limits):
+    for plan in plans:
         held = plan if cards_hold(base, plan.scenario) else None
         if held is None and LAYERS.applies(plan.scenario, limits):
             held = solved(base, plan, LAYERS, limits)
@@ -297,36 +307,15 @@ def _propose(base: Base, _: object, found: Mapping[str, Option]) -> Iterator[Opt
             return
 
 
-def proof_of(base: Base, options: Sequence[Option]) -> Proof | None:
-    """Why nothing helps, where nothing does; None where the request or an option fits."""
-    if base.fits or any(within_reach(base, option) for option in options):
-        return None
-    limits = bounds(base)[-1]
-    found = [_proof(base, plan, limits) for plan in _least_set_ups(base, limits)]
-    return min(found, key=lambda p: (p.least_needed_bytes, -p.most_memory_bytes), default=None)
-
-
-def _proof(base: Base, plan: Plan, limits: Bounds) -> Proof:
-    scenario = plan.scenario
-    memory = estimate_memory(scenario, base.knowledge)
-    assert scenario.gpu
-    beside = ram_limit(base, limits) if LAYERS.applies(scenario, limits) else 0.0
-    return Proof(
-        least_needed_bytes=memory.required_bytes,
-        most_memory_bytes=round((memory.capacity_bytes or 0) + beside),
-        format=scenario.precision.name,
-        card=scenario.gpu.name,
-        cards=scenario.gpus,
-    )
-
-
-def _least_set_ups(base: Base, limits: Bounds) -> Iterator[Plan]:
+def least_set_ups(base: Base, limits: Bounds) -> Iterator[Plan]:
     """Every framework in its smallest format on the largest machine of every maker."""
     for card in _largest_cards(base):
         for framework in _frameworks(base):
-            precision = _smallest_format(base, framework, card, limits)
-            if precision:
-                yield _stripped(base, _moved(base, framework, precision, card), limits)
+            if formats := _formats(base, framework, card, limits):
+                scenario = replace(base.scenario, framework=framework)
+                precision = min(formats, key=partial(stored_bytes, base, scenario))
+                count = _cards(framework, precision, scenario.model, card)
+                yield _stripped(base, _moved(base, framework, precision, card, count), limits)
 
 
 def _frameworks(base: Base) -> Sequence[Framework]:
@@ -345,9 +334,9 @@ def _largest_cards(base: Base) -> Sequence[Gpu]:
     return sorted(usable, key=lambda g: (-(g.vram_bytes or 0), g.name))
 
 
-def _smallest_format(base: Base, framework: Framework, card: Gpu, limits: Bounds) -> Format | None:
-    scenario = replace(base.scenario, framework=framework)
-    formats = [
+def _formats(base: Base, framework: Framework, card: Gpu, limits: Bounds) -> Sequence[Format]:
+    scenario = base.scenario
+    return [
         f
         for name in framework.formats
         if (f := base.knowledge.formats[name]).offered
@@ -357,13 +346,10 @@ def _smallest_format(base: Base, framework: Framework, card: Gpu, limits: Bounds
         and support.runs_kv(framework, scenario.kv_cache_k, card, scenario.model.shape)
         and support.runs_kv(framework, scenario.kv_cache_v, card, scenario.model.shape)
     ]
-    return min(formats, key=lambda f: stored_bytes(base, scenario, f), default=None)
 
 
-def _moved(base: Base, framework: Framework, precision: Format, card: Gpu) -> Plan:
-    own = base.scenario
-    flash = base.request.flash_attention
-    count = _cards(framework, precision, own.model, card)
+def _moved(base: Base, framework: Framework, precision: Format, card: Gpu, count: int) -> Plan:
+    own, flash = base.scenario, base.request.flash_attention
     scenario = replace(
         own,
         gpu=card,

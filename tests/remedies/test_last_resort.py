@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from advisor.advice.preparation import prepare, with_last_resort
 from advisor.report.assembly import document
-from advisor.scenario.settings import Request, request_from
+from advisor.scenario.settings import Request
 from tests.remedies.asking import advised, advisor
 from tests.remedies.promises import broken
 
@@ -28,24 +28,31 @@ def test_what_scores_nothing_is_said_where_nothing_else_is(given: dict[str, obje
     assert broken(advisor(), advice) == []
 
 
-BARRED = {
-    "gpu": "Radeon RX 6500 XT", "model": "Qwen1.5-110B-Chat", "precision": "Q4_K_M", "batch": 4,
-    "context": 8192,
-    "framework": "Ollama", "backend": "Vulkan", "flash_attention": False, "ubatch": 2048,
-    "ram_bandwidth_gb_s": 80.0, "prefer": "speed", "use": "batch", "split": "tensor",
-}  # fmt: skip
-"""One layer of 80 fits on the card, and the rules bar it."""
+BARRED = (
+    {  # one layer of 80 fits on the card
+        "gpu": "Radeon RX 550", "model": "Qwen1.5-110B-Chat", "precision": "Q4_K_M", "batch": 4,
+        "framework": "Ollama", "backend": "Vulkan", "flash_attention": False, "ubatch": 2048,
+        "ram_bandwidth_gb_s": 80.0, "prefer": "speed", "use": "batch", "split": "tensor",
+    },
+    {  # two bits of a small model fit
+        "gpu": "Jetson Orin Nano 4 GB", "model": "starcoder2-7b", "precision": "Q3_K_M",
+        "context": 32768, "batch": 16, "kv_cache": "q8_0", "backend": "Vulkan", "ram_gib": 128.0,
+        "ram_bandwidth_gb_s": 80.0, "prefer": "cost", "use": "batch", "split": "layer",
+    },
+)  # fmt: skip
 
 
-def test_where_rules_bar_all_that_fits_the_last_resort_is_looked_for() -> None:
-    ready = prepare(request_from(BARRED), advisor().knowledge)
-    assert ready.facts["options.any_fits"] is True
-    advice = advised(**BARRED)
+@pytest.mark.parametrize("given", BARRED, ids=lambda given: given["gpu"])
+def test_where_rules_bar_all_that_fits_the_last_resort_is_looked_for(
+    given: dict[str, object],
+) -> None:
+    """It keeps what was asked for, on the fewest of the largest cards that hold it."""
+    advice = advised(**given)
     (only,) = advice.recommendations
-    assert only.option.fits
-    assert only.option.key not in {option.key for option in ready.options}
     assert broken(advisor(), advice) == []
-    assert only.option.scenario.backend == "Metal"
+    after = only.option.scenario
+    assert (after.precision.name, after.batch) == (given["precision"], given["batch"])
+    assert after.backend == ("Metal" if given.get("framework") else "Vulkan")
 
 
 def test_where_there_is_none_the_proof_takes_its_place() -> None:
