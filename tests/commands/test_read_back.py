@@ -110,10 +110,11 @@ def test_gguf_files_that_were_seen_are_named_and_read_back(
     model: str, repository: str, name: str
 ) -> None:
     """llama.cpp and Ollama are told what to download, Ollama of no parts; all is read back."""
-    name, only, _ = name.partition("=")
+    name, only, tag = name.partition("=")
     asked = Request(gpu="8x H100", model=model, precision=name, context=4_096)
     scenario = resolve(asked, known())
-    assert f"-hf {repository if only else f'{repository}:{name}'} " in command_for(scenario)
+    file = repository if only and not tag else f"{repository}:{tag or name}"
+    assert f"-hf {file} " in command_for(scenario)
     ollama = resolve(replace(asked, framework="Ollama"), known())
     (told, *_) = commands_for(ollama)
     assert (" 'FROM ./" in told.text) is (told.unpublished == "parts")
