@@ -49,6 +49,7 @@ _APART = (
     (re.compile(r"\b((?:rtx |gtx )?\d{4}(?: ?ti)?) ?(?:laptop|mobile|(?<!ti)m)\b"), r"\1 mobile"),
     (re.compile(r"\b(\d{4}) ?d\b"), r"\1 d"),
     (re.compile(r"\bhx(?=\d{3}\b)"), "hx "),
+    (re.compile(r"\barc (?=(?:3[158]|7[357])0\b)"), "arc a"),
     (re.compile(r"\b(\d{4}) ?tis\b"), r"\1 ti super"),
 )
 _SUPER = re.compile(r"\b(\d{4}(?: ?ti)?) ?s\b", re.IGNORECASE)

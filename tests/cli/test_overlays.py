@@ -31,7 +31,7 @@ RULES = """\
     option.quality_loss: at most 15 %
   recommend:
     action: quantize
-    score: {base: 80, add: [{per: option.quality_cost, points: -2 per %}]}
+    score: {base: 95, add: [{per: option.quality_cost, points: -2 per %}]}
     text: quantize.md.j2
   cases:
     - {name: a, given: {gpu: RTX 4090, model: phi-3-medium}, expect: fires}

@@ -56,8 +56,8 @@ def test_add_says_what_was_before_and_what_is_now(capsys: Capture) -> None:
     out = done(run(capsys, "measure", "add", BENCH))
     assert out.startswith("2 figures added\n")
     assert "GeForce RTX 4080, Qwen2.5-7B-Instruct Q4_K_M, llama.cpp CUDA" in out
-    assert "modelled -> near" in out
-    assert re.search(r"1\.\d+x -> 1\.\d+x", out)
+    assert "near" in out
+    assert re.search(r"1\.\d+ -> 1\.\d+", out)
     assert "DeepSeek-R1-Distill-Qwen-7B Q4_K_M" in out
     assert "/" not in out.replace("tok/s", "")
 
@@ -67,14 +67,14 @@ def test_add_as_json_has_every_figure(capsys: Capture) -> None:
     prefill, found = doc["added"]
     assert prefill["measurement"]["metric"] == "prefill_tok_s"
     assert found["measurement"]["tok_s"] == 118.882
-    assert found["before"]["evidence"] == "modelled"
+    assert found["before"]["evidence"] == "near"
     assert found["after"]["evidence"] == "measured"
     assert found["after"]["modelled"] == pytest.approx(found["before"]["estimate"], rel=0.03)
     (card,) = doc["cards"]
     assert card["gpu"] == "GeForce RTX 4080"
-    assert card["factor"]["before"] == 1.0
-    assert card["evidence"] == {"before": "modelled", "after": "near"}
-    assert card["range_factor"]["after"] < card["range_factor"]["before"]
+    assert card["factor"]["before"] == pytest.approx(1.0, abs=0.02)
+    assert card["evidence"] == {"before": "near", "after": "near"}
+    assert card["range_factor"]["after"] <= card["range_factor"]["before"]
     assert {other["after"]["evidence"] for other in doc["others"]} == {"near"}
     assert doc["wrong"] == doc["skipped"] == doc["warnings"] == doc["known"] == []
 
@@ -83,7 +83,7 @@ def test_advise_then_shows_the_measurement_and_says_whose_it_is(capsys: Capture)
     before = advised(capsys)
     done(run(capsys, "measure", "add", BENCH))
     after = advised(capsys)
-    assert decode(before)["evidence"] == "modelled"
+    assert decode(before)["evidence"] == "near"
     assert decode(after)["evidence"] == "measured"
     assert decode(after)["source"] == "your measurement, 2025-04-24, llama-bench.json"
     assert before["provenance"]["measurements_sha256"] is None  # type: ignore[index]  # JSON
@@ -137,11 +137,11 @@ def test_measurements_beside_own_knowledge_are_kept_and_read_there_alone(
     done(run(capsys, "measure", "add", BENCH, "--knowledge", str(team)))
     assert (team / "measurements.csv").is_file()
     assert not data.exists()
-    assert decode(advised(capsys))["evidence"] == "modelled"
+    assert decode(advised(capsys))["evidence"] == "near"
     assert decode(advised(capsys, "--knowledge", str(team)))["evidence"] == "measured"
     done(run(capsys, "measure", "add", BENCH))
     (team / "measurements.csv").unlink()
-    assert decode(advised(capsys, "--knowledge", str(team)))["evidence"] == "modelled"
+    assert decode(advised(capsys, "--knowledge", str(team)))["evidence"] == "near"
 
 
 def test_a_dry_run_stores_nothing_and_shows_the_same(capsys: Capture, data: Path) -> None:
@@ -207,7 +207,7 @@ def test_list_and_remove(capsys: Capture, data: Path) -> None:
     assert out.startswith(f"removed  {rows[0]['id']}")
     refused(run(capsys, "measure", "remove", rows[0]["id"]), "no measurement is called")
     done(run(capsys, "measure", "remove", rows[1]["id"]))
-    assert decode(advised(capsys))["evidence"] == "modelled"
+    assert decode(advised(capsys))["evidence"] == "near"
     assert advised(capsys)["provenance"]["measurements_sha256"] is None  # type: ignore[index]  # JSON
     assert data.is_file()
 

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from advisor.calibration.user import Stored
 from advisor.calibration.user.comparison import Comparison, compare
 from advisor.estimator.measured_speed import Measurement
-from tests.measurements.examples import CARD, KNOWLEDGE
-from tests.measurements.test_effect import MEASURED, MOE, OTHER, SETUP, decode, faster, over
+from tests.measurements.examples import KNOWLEDGE
+from tests.measurements.test_effect import CARD, MEASURED, MOE, OTHER, SETUP, decode, faster, over
 
 
 def added(*figures: Measurement) -> Comparison:

@@ -20,7 +20,10 @@ from advisor.knowledge.types import Knowledge
 from advisor.scenario.figures import Figure, Speed
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
-from tests.measurements.examples import CARD, KNOWLEDGE
+from tests.measurements.examples import KNOWLEDGE
+
+CARD = "RTX A5500"
+"""One that nobody measured: what is measured moves it from nothing."""
 
 MEASURED = Measurement(
     gpu=CARD, gpus=1, model="Llama-3.1-8B", precision="Q4_K_M", framework="llama.cpp",

@@ -34,7 +34,7 @@ def run(advisor: Advisor, folder: Path, expect: str) -> CaseResult:
     "expect",
     [
         "{verdict: needs_offload, first: quantize}",
-        "{first: quantize, changes: {offload-layers: {gpu_layers: 34}}}",
+        "{first: quantize, changes: {offload-layers: {gpu_layers: 33}}}",
         "{facts: {fit.cause: weights, memory.deficit: above 2 GiB, gpu.laptop: no}}",
         "{fires: [overflow-is-silent, quantize-to-fit], silent: [fit-is-tight]}",
     ],
