@@ -11,7 +11,7 @@ the shortest useful context, on as many of the largest cards of each maker as on
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
 from operator import itemgetter
@@ -274,11 +274,6 @@ def _propose(base: Base, _: object, found: Mapping[str, Option]) -> Iterator[Opt
         yield from islice(chain(as_asked(base), least(base)), 1)
 
 
-def least(base: Base) -> Iterator[Option]:
-    """The first of the smallest set-ups that fits."""
-    yield from _first_that_fits(base, least_set_ups(base, bounds(base)[-1]))
-
-
 def as_asked(base: Base) -> Iterator[Option]:
     """The request as it stands on the fewest of the largest cards, where that fits."""
     own, limits = base.scenario, bounds(base)[-1]
@@ -290,12 +285,15 @@ def as_asked(base: Base) -> Iterator[Option]:
         if count <= _cards(framework, own.precision, own.model, card)
         if own.precision in _formats(base, framework, card, limits)
     )
-    yield from _first_that_fits(base, (plan for plan in there if cards_hold(base, plan.scenario)))
+    held = (plan for plan in there if cards_hold(base, plan.scenario))
+    options = (proved(base, LAST_RESORT, plan, steps=2) for plan in held)
+    yield from islice((option for option in options if within_reach(base, option)), 1)
 
 
-def _first_that_fits(base: Base, plans: Iterable[Plan]) -> Iterator[Option]:
+def least(base: Base) -> Iterator[Option]:
+    """The first of the smallest set-ups that fits."""
     limits = bounds(base)[-1]
-    for plan in plans:
+    for plan in least_set_ups(base, limits):
         held = plan if cards_hold(base, plan.scenario) else None
         if held is None and LAYERS.applies(plan.scenario, limits):
             held = solved(base, plan, LAYERS, limits)
