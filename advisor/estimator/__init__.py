@@ -232,7 +232,8 @@ def _loaded(
     shares = _shares(scenario, fixed, cells)
     for share in shares:
         _hold(share, found.device)
-    _hold(shares[0], found.sent)
+    if found.sent.high:
+        _hold(shares[0], found.sent)
     seen = runtime.image_compute(each, knowledge.policy)
     if seen.device.high:
         for share in shares[: 1 if splits_by_layer(scenario) else None]:

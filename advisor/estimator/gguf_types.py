@@ -7,6 +7,7 @@ checked against its dry run on 990 model and file-type pairs (tests/data/llamacp
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import NamedTuple
 
 from advisor.estimator.gguf_tensors import Tensor
@@ -179,12 +180,15 @@ def category_of(name: str) -> str:
 
 def kept_type(tensor: Tensor) -> str | None:
     """Give the type of a tensor that is never quantised; None for the others."""
-    name = tensor.name
     flat = tensor.ne1 == 1 and tensor.ne2 == 1
-    kept = flat or not name.endswith("weight") or any(part in name for part in _NEVER_QUANTISED)
-    if not kept:
+    return "F32" if flat else _kept(tensor.name)
+
+
+@cache
+def _kept(name: str) -> str | None:
+    if name.endswith("weight") and not any(part in name for part in _NEVER_QUANTISED):
         return None
-    return "F32" if flat or any(part in name for part in _KEPT_F32) else "F16"
+    return "F32" if any(part in name for part in _KEPT_F32) else "F16"
 
 
 class Rules:
@@ -300,7 +304,10 @@ class Rules:
 
 
 def _first(choices: _Choices, site: Site) -> str | None:
-    return next((kind for when, kind in choices if _WHEN[when](site)), None)
+    for when, kind in choices:
+        if _WHEN[when](site):
+            return kind
+    return None
 
 
 def preferred_types(ftype: str, category: str, sites: Sites, *, seventy_b: bool) -> tuple[str, ...]:

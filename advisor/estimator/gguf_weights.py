@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -38,13 +37,9 @@ Widest = tuple[int, int]
 """Bytes of the largest tensor that leads down out of a feed-forward block, and of any other."""
 
 
-def _widest(one: Widest, other: Widest) -> Widest:
-    return max(one[0], other[0]), max(one[1], other[1])
-
-
-def _wider(known: Widest, name: str, size: int) -> Widest:
+def _wider(known: Widest, category: str, size: int) -> Widest:
     down, other = known
-    return (max(down, size), other) if category_of(name) == "DOWN" else (down, max(other, size))
+    return (max(down, size), other) if category == "DOWN" else (down, max(other, size))
 
 
 class GgufBytes(Struct, frozen=True):
@@ -71,11 +66,6 @@ class GgufBytes(Struct, frozen=True):
         if not self.tied:
             total += self.output.stored
         return total + sum(layer.stored for layer in self.layers)
-
-    @property
-    def widest_before(self) -> Sequence[Widest]:
-        """The largest tensors of the layers before each, and of all; empty: not known."""
-        return [*accumulate(self.widest, _widest, initial=(0, 0))] if self.widest else ()
 
     def with_experts(self, other: GgufBytes) -> GgufBytes:
         """Give the same with the experts of another format."""
@@ -162,7 +152,7 @@ class _Kind(NamedTuple):
 
 
 def _parts(layout: Layout) -> Mapping[str, tuple[_Part, ...]]:
-    """Read the names of a layout's blocks, once for all file types."""
+    """Read the names of a layout's blocks."""
     return {kind: tuple(map(_part, tensors)) for kind, tensors in layout.blocks.items()}
 
 
@@ -253,7 +243,7 @@ class _Blocks:
             aligned = -(-size // ALIGNMENT) * ALIGNMENT
             stored += size
             placed += aligned
-            widest = _wider(widest, part.tensor.name, size)
+            widest = _wider(widest, part.category, size)
             if part.expert:
                 expert_stored += size
                 expert_placed += aligned
@@ -273,7 +263,7 @@ class _Blocks:
             span = _span(part.tensor, self._rules.fitting(part.tensor, preferred), self._types)
             whole += span
             routed += span if part.expert else NOTHING
-            widest = _wider(widest, part.tensor.name, span.stored)
+            widest = _wider(widest, part.category, span.stored)
         return whole, routed, widest
 
 
@@ -299,7 +289,7 @@ def stored_bytes(model: StoredModel) -> GgufBytes:
         if place.part == "layer":
             layers[place.layer] += span
             experts[place.layer] += span if place.expert else NOTHING
-            widest[place.layer] = _wider(widest[place.layer], tensor.name, span.stored)
+            widest[place.layer] = _wider(widest[place.layer], category_of(tensor.name), span.stored)
         else:
             outside[place.part] = outside.get(place.part, NOTHING) + span
     embedding = outside.get("embedding", NOTHING)

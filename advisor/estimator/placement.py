@@ -55,7 +55,7 @@ def place(
         _spread_rows(scenario, cards, weights, holder)
     uneven = scenario.cpu_experts > start and len(shares) > 1 and sum(shares) == placed
     beside = max(start, min(scenario.cpu_experts, layers))
-    copied = weights.widest[beside] if weights.widest else (0, 0)
+    copied = [max(sizes) for sizes in zip(*weights.widest[:beside], strict=True)]
     return Placement(start, placed, cards, host, shares if uneven else (), copied)
 
 

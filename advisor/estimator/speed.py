@@ -8,13 +8,13 @@ One step of ``batch`` sequences takes
         + what lies in system RAM / (RAM bandwidth x its efficiency)
 
 with the parameters of knowledge/calibration.yaml and calibration-fitted.yaml;
-docs/decisions/0005-speed-model.md says where they come from, docs/speed-accuracy.md how far they
-were checked.
+docs/decisions/0005-speed-model.md says where they come from, docs/speed-accuracy.md how good.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -341,9 +341,9 @@ def _prompt(
     if reached is None or copy is None:
         return None, None, tokens
     low, high = _prefill_range(scenario, speeds, reached)
-    (seconds, gain), (whole, gain_of_all) = (
-        prompt_s(scenario, speeds.tables, reached, reads, n, copy=copy) for n in (usual, tokens)
-    )
+    time = partial(prompt_s, scenario, speeds.tables, reached, reads, copy=copy)
+    seconds, gain = time(usual)
+    whole, gain_of_all = (seconds, gain) if tokens == usual else time(tokens)
     return (
         _figure(usual / seconds, (low, min(high, gain)), "extrapolated"),
         _figure(whole + step_s, (1 / min(high, gain_of_all), 1 / low), "extrapolated"),

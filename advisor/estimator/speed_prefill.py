@@ -331,15 +331,15 @@ def _modelled(
     tables: PrefillTables, gpus: Mapping[str, Gpu], gpu: Gpu, backend: str, architecture: str
 ) -> float | None:
     unit, size = card_size(gpu, tables.falls)
-    peers = {name: gpus[name] for name, of in tables.cards if of == backend and name in gpus}
+    peers = [(gpus[n], at) for (n, of), at in tables.cards.items() if of == backend and n in gpus]
     share = tables.units.get((backend, unit))
-    if any(_counts_alike(gpu, peer, architecture) for peer in peers.values()):
+    if any(_counts_alike(gpu, peer, architecture) for peer, _ in peers):
         share = tables.architectures.get((architecture, backend), share)
     if share is None or size is None:
         return None
     found = share * size
-    for name, peer in peers.items():
-        tflops, alike = tables.cards[name, backend], peer.architecture == gpu.architecture
+    for peer, tflops in peers:
+        alike = peer.architecture == gpu.architecture
         if (alike or _is_newer(gpu, peer)) and as_strong(gpu, peer):
             found = max(found, tflops)
         if alike and as_strong(peer, gpu):

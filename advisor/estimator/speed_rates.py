@@ -75,6 +75,8 @@ class Speeds(Struct, frozen=True):
     measured: MeasuredSpeeds
     gpus: Mapping[str, Gpu]
     rates: dict[tuple[str, ...], Rate | None]
+    reached: dict[tuple[str, ...], Reached | None]
+    """What a card does of a prompt, the same in every format but for a factor."""
     widest: dict[tuple[str, ...], tuple[float, float]]
     """Ranges of situations that were combined before."""
     own: UserSpeeds | None = None
@@ -118,7 +120,8 @@ def speeds_of(knowledge: Knowledge) -> Speeds | None:
         return None
     measured = MeasuredSpeeds(calibration.get("measured"))
     tables = read_tables(calibration)
-    made = Speeds(calibration, tables, measured, knowledge.gpus, {}, {}, knowledge.user_speeds)
+    gpus, own = knowledge.gpus, knowledge.user_speeds
+    made = Speeds(calibration, tables, measured, gpus, {}, {}, {}, own)
     _KEPT[key] = made
     return made
 
@@ -321,8 +324,12 @@ def _trust(gpu: Gpu, cards: int, *, near: bool) -> tuple[Evidence, tuple[str, ..
 def _llamacpp_prefill(
     speeds: Speeds, gpu: Gpu, backend: str, precision: Format, architecture: str
 ) -> Reached | None:
-    tables = speeds.tables.prefill
-    found = reached_by_llamacpp(tables, speeds.gpus, gpu, backend, generation_of(architecture))
+    tables, key = speeds.tables.prefill, (gpu.name, gpu.architecture, gpu.vram_type or "", backend)
+    if key not in speeds.reached:
+        speeds.reached[key] = reached_by_llamacpp(
+            tables, speeds.gpus, gpu, backend, generation_of(architecture)
+        )
+    found = speeds.reached[key]
     if found is None:
         return None
     if precision.name in SIXTEEN_BITS:

@@ -256,7 +256,7 @@ def _gguf(
         expert_sums=prefix_sums([layer.placed for layer in found.experts]),
         approximate=why,
         spread=spread,
-        widest=found.widest_before,
+        widest=found.widest,
     )
 
 

@@ -7,7 +7,7 @@ name here is known by its word alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -20,7 +20,14 @@ from advisor.memo import by_identity
 from advisor.models.shape import UNKNOWN
 from advisor.reading.format_patterns import GGUF_TYPE, PLAIN, FormatSaid, said_in
 from advisor.reading.name_parts import NameParts, words
-from advisor.reading.public_list import PublicModel, bare_key, beginning, every_named, exact
+from advisor.reading.public_list import (
+    PublicModel,
+    bare_key,
+    beginning,
+    every_named,
+    exact,
+    sort_key,
+)
 
 GGUF_DEFAULT: Final = "Q4_K_M"
 """What llama.cpp takes of a GGUF repository where no file is named (its common/arg.cpp)."""
@@ -183,11 +190,12 @@ def packings_of(hf_id: str) -> Mapping[str, str]:
     own goes first, then the most downloaded. Without what is kept a plan takes 1.05 times as long.
     """
     publisher, _, name = hf_id.partition("/")
-    own, found = listed_as(hf_id), _seen_elsewhere(hf_id)
+    begun, found = [*beginning(name)], _seen_elsewhere(hf_id)
+    own = _listed_in(begun, hf_id)
     if own is None:
         return found
     maker = publisher.partition("-")[0]
-    begun = (one for stem in (name, f"{maker}-{name}") for one in beginning(stem))
+    begun += beginning(f"{maker}-{name}")
     same = [one for one in begun if one.hf_id != own.hf_id and _packs_it(one, own, maker)]
     same.sort(key=lambda one: (one.hf_id.partition("/")[0] != publisher, -(one.hf_downloads or 0)))
     for one in same:
@@ -199,15 +207,23 @@ def packings_of(hf_id: str) -> Mapping[str, str]:
 def _seen_elsewhere(hf_id: str) -> dict[str, str]:
     """Read what a source says beside the list of who publishes a model in which format."""
     lines = (data_dir("knowledge") / ELSEWHERE).read_text("utf-8").splitlines()
-    rows = (line.split("\t") for line in lines if not line.startswith("#"))
-    return {row[1]: row[2] for row in rows if row[0] == hf_id}
+    rows = (line.split("\t") for line in lines if line.startswith(f"{hf_id}\t"))
+    return {row[1]: row[2] for row in rows}
 
 
 def listed_as(hf_id: str) -> PublicModel | None:
     """Find a repository in the list, or a copy of that name where the original is not listed."""
-    name = hf_id.partition("/")[2]
-    copies = (one for one in beginning(name) if one.name == name and not is_packed(one))
-    return exact(hf_id) or next(copies, None)
+    return _listed_in(beginning(hf_id.partition("/")[2]), hf_id)
+
+
+def _listed_in(begun: Iterable[PublicModel], hf_id: str) -> PublicModel | None:
+    name, own, copy = hf_id.partition("/")[2], sort_key(hf_id), None
+    for one in begun:
+        if sort_key(one.hf_id) == own:
+            return one
+        if copy is None and one.name == name and not is_packed(one):
+            copy = one
+    return copy
 
 
 @cache
@@ -253,8 +269,8 @@ _PACKING: Final = frozenset(
 
 def _says_packing(word: str) -> bool:
     """Whether a word, or each of its parts (``quantized.w4a16``), says only how it is packed."""
-    parts = [word] if _packs(word) else word.split(".")
-    return all(part in _PACKING or _packs(part) for part in parts)
+    parts = word.split(".")
+    return word in _PACKING or _packs(word) or (len(parts) > 1 and all(map(_says_packing, parts)))
 
 
 def _packs(word: str) -> bool:

@@ -111,7 +111,7 @@ class Weights(Struct, frozen=True):
     approximate: tuple[str, ...]
     spread: float  # relative uncertainty of the sizes, 0 where exact
     lean: float = 0.0  # how much less a leaner file of the format may take, as a share
-    widest: Sequence[tuple[int, int]] = ()  # ``widest_before`` of the file
+    widest: Sequence[tuple[int, int]] = ()  # of each layer of the file
 
 
 class CardShare(Struct):
@@ -133,7 +133,7 @@ class Placement(Struct):
     host: int
     layers_by_card: tuple[int, ...] = ()
     """The output counted as one; empty where the runtime shares the layers out as it is used to."""
-    copied: tuple[int, int] = (0, 0)  # ``widest`` of the layers in system RAM
+    copied: Sequence[int] = ()  # the ``widest`` of the layers in system RAM
 
 
 class Compute(Struct, frozen=True, gc=False):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from advisor.memo import by_identity
 from advisor.models.shape import Recurrent
 from advisor.runtimes.base import FLOAT_BYTES, CacheShape, Cells, Placement, Range
 
@@ -73,8 +74,9 @@ class Buffers(Struct):
     """The same with the mask once more, as three short contexts were seen."""
 
 
+@by_identity
 def graph_shape(model: Model) -> GraphShape:
-    """Collect a model's widths for the buffer formulas."""
+    """Collect a model's widths for the buffer formulas, once per model."""
     shape = model.shape
     h, heads = shape.hidden, shape.heads
     q, kv = heads * shape.head_dim, shape.kv_heads * shape.head_dim
@@ -142,8 +144,10 @@ def _sent_layers(scenario: Scenario, graph: GraphShape, cells: Cells, placement:
     Each such matrix is a split of its own, so one at a time is held.
     Source: ``ggml_backend_sched_split_graph``; measured (``knowledge/measurements/buffers.csv``).
     """
+    if not any(placement.copied):
+        return 0
     u = min(scenario.context_tokens * scenario.batch, LOGICAL_BATCH, scenario.ubatch)
-    if scenario.backend not in _SENT or u < _SENT_FROM_TOKENS or not any(placement.copied):
+    if scenario.backend not in _SENT or u < _SENT_FROM_TOKENS:
         return 0
     mask = u * (cells.stream_full + cells.stream_slide) * (2 if scenario.flash_attention else 4)
     pairs = zip(placement.copied, graph.sent, strict=True)
@@ -193,8 +197,9 @@ def llamacpp_buffers(
         high = max(device + _SLACK_BYTES, layer + FLOAT_BYTES * u, logits_too)
     low = device if exact else device * 9 // 10
     pipeline = 3 * mask + _INPUT_COPIES * FLOAT_BYTES * u * h
-    beside = [max(sent + again - device, 0) if sent else 0 for again in (0, mask)]
-    return Buffers(device, low, high, host, exact, pipeline, beside[0], beside[1])
+    beside = max(sent - device, 0)
+    beside_high = max(sent + mask - device, 0) if sent else 0
+    return Buffers(device, low, high, host, exact, pipeline, beside, beside_high)
 
 
 def _attention_floats(scenario: Scenario, graph: GraphShape, cells: Cells, u: int) -> int:

@@ -15,7 +15,7 @@ from advisor.scenario import is_pipeline, split_of
 from advisor.units import GIB
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from advisor.knowledge.types import Gpu
     from advisor.models.shape import Shape
@@ -63,10 +63,9 @@ class Vllm(Server):
 
         The low end is that of a start that is told to hold one sequence, where none are stated.
         """
-        slots = self.slots(scenario, policy)
-        peak, graphs = self._peak(scenario, slots, policy), self._graphs(scenario, slots)
-        fewest = scenario.slots or 1
-        least, fewest_graphs = self._peak(scenario, fewest, policy), self._graphs(scenario, fewest)
+        held = self.slots(scenario, policy), scenario.slots or 1
+        peak, least = self._peaks(scenario, held, policy)
+        graphs, fewest_graphs = (self._graphs(scenario, slots) for slots in held)
         step, graph = "vllm_step{}_share", "vllm_graph{}_bytes_per_layer_and_size"
         return Range(
             round(peak + graphs * policy[graph.format("")]),
@@ -79,10 +78,13 @@ class Vllm(Server):
             ),
         )
 
-    def _peak(self, scenario: Scenario, slots: int, policy: Mapping[str, float]) -> int:
+    def _peaks(
+        self, scenario: Scenario, held: Iterable[int], policy: Mapping[str, float]
+    ) -> Iterator[int]:
         """Size the most that one full step holds, and the sampler after it, whichever is more.
 
-        The experts' workspace outlives the step, and so does what an image encoder puts out.
+        For each number of sequences held. The experts' workspace outlives the step, and so does
+        what an image encoder puts out.
         """
         shape, width = scenario.model.shape, element_bytes(scenario.precision)
         tokens = self.tokens_at_once(scenario, policy)
@@ -90,10 +92,12 @@ class Vllm(Server):
         experts = _workspace(scenario, tokens) * width
         step = tokens * live_elements(shape, _ranks(scenario), experts=False) * width
         logit = policy["vllm_sampler_bytes_per_logit"] + width
-        rows = 0 if scenario.model.modality == "embedding" else min(slots, tokens)
-        sampling = _SAMPLED_STATES * states + round(logit * rows * shape.vocab)
         pictures = states if scenario.model.vision_parameters else 0
-        return max(step, sampling) + experts + pictures + round(policy["vllm_step_bytes"])
+        beside = experts + pictures + round(policy["vllm_step_bytes"])
+        for slots in held:
+            rows = 0 if scenario.model.modality == "embedding" else min(slots, tokens)
+            sampling = _SAMPLED_STATES * states + round(logit * rows * shape.vocab)
+            yield max(step, sampling) + beside
 
     def _graphs(self, scenario: Scenario, slots: int) -> int:
         """Count the CUDA graphs of one card, one for every layer and captured size."""

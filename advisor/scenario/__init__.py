@@ -279,7 +279,7 @@ def divides_requests(scenario: Scenario) -> bool:
 
 def sequences_of_a_rank(scenario: Scenario) -> int:
     """Give the most sequences of one card: its share where each attends to its own, else all."""
-    if not divides_requests(scenario):
+    if scenario.gpus == 1 or not divides_requests(scenario):
         return scenario.batch
     return -(-scenario.batch // scenario.gpus)
 

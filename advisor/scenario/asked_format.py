@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -18,7 +18,6 @@ from advisor.scenario import divides, sharing, support, ways_for
 from advisor.scenario.capability import is_obtainable
 from advisor.scenario.instead import Held, Way
 from advisor.scenario.settings import Request
-from advisor.units import shell_word
 
 Caches = tuple[str, ...]
 """Names of types of the cache."""
@@ -144,29 +143,29 @@ def server_caches(
     """Name the cache of a server where one is meant: by many requests, or by what it alone has."""
     many = (request.batch or 1) >= knowledge.policy["server_from_sequences"]
     on_server = many and gpu is not None and gpu.segment == "datacenter"
-    kept = tuple(kind.name for kind in caches)
+    kept = tuple([kind.name for kind in caches])
     usual = next(iter(knowledge.frameworks.values()))
     split = request.split or "layer"
-    alone = split not in usual.multi_gpu or not set(kept) <= set(usual.kv_types)
-    if not (on_server or alone):
+    if split in usual.multi_gpu and set(usual.kv_types).issuperset(kept) and not on_server:
         return ()
     open_format = asked in {USUAL, PUBLISHED, "BF16", "FP16"} or is_family(asked)
     return kept if open_format else ()
 
 
 def _distance(
-    asked: Sequence[Format],
+    asked: Collection[float],
     usual: Sequence[str],
     model: Model,
     late: Container[str],
     other: Format,
 ) -> tuple[float, ...]:
-    """Order formats: as published, as usual, then by how far they are from those asked for.
+    """Order formats: as published, as usual, then by how far they are from the bits asked for.
 
     Those of the families in ``late`` go last.
     """
     again = not support.is_published(other, model), support.keeps_experts(other, model)
-    far = min(abs(_bits(other) - _bits(f)) for f in asked)
+    bits = _bits(other)
+    far = min([abs(bits - one) for one in asked])
     return other.family in late, *again, other.name not in usual[:1], far
 
 
@@ -174,12 +173,19 @@ def _bits(precision: Format) -> float:
     return precision.class_bits or precision.bits_per_weight or 16
 
 
-def _likely_order(
-    asked: Sequence[Format], framework: Framework, model: Model, other: Format
-) -> tuple[object, ...]:
-    """Order formats that are equally far: what was asked for, and what can be had, goes first."""
-    held = other not in asked, not is_obtainable(framework, other, model)
-    return *held, support.quality_order(other), framework.formats.index(other.name)
+def _likely(
+    asked: Sequence[Format], framework: Framework, model: Model, alike: Sequence[Format]
+) -> Iterator[Format]:
+    """Give formats that are equally far: what was asked for, and what can be had, goes first."""
+    best = sorted(alike, key=lambda f: (support.quality_order(f), framework.formats.index(f.name)))
+    for several in ([f for f in best if f in asked], [f for f in best if f not in asked]):
+        late = []
+        for one in several:
+            if len(several) == 1 or is_obtainable(framework, one, model):
+                yield one
+            else:
+                late.append(one)
+        yield from late
 
 
 _FOR_WEIGHTS: Final = 0.9
@@ -223,16 +229,15 @@ class Asked(Struct, frozen=True):
     def ways(self) -> Iterator[Way]:
         """Give what runs instead, the nearest first, one framework after the other."""
         meant, runners, far_off = self._meant(), self._those_that_run_it(), list[Way]()
-        last = partial(_last, runners, self.framework)
+        bits, last = set(map(_bits, meant)), partial(_last, runners, self.framework)
         spared = set() if self._is_open or is_family(self.said) else {f.family for f in meant}
         for one in _engines(sorted(self.knowledge.frameworks.values(), key=last)):
             late = () if one is self.framework or one.step_by_step else SLOW_KERNELS - spared
             usual = one.usual_formats if self._is_open else ()
-            far = partial(_distance, meant, usual, self.model, late)
+            far = partial(_distance, bits, usual, self.model, late)
             for running in self.by_distance(one, self._had(one, meant), far):
-                order = partial(_likely_order, meant, one, self.model)
-                likely = sorted(running, key=order) if len(running) > 1 else running
-                given = [self._typed(near, one) for near in likely]
+                own = one is self.framework if self.framework else None
+                given = (Way(f, one, own) for f in _likely(meant, one, self.model, running))
                 if one is self.framework and runners and far(running[0])[-1] > 1:
                     far_off += given
                 else:
@@ -279,11 +284,6 @@ class Asked(Struct, frozen=True):
         ]
         kept = [one.name for one in running if not support.stands_back(one)]
         return set(kept or [one.name for one in running])
-
-    def _typed(self, precision: Format, one: Framework) -> Way:
-        own = one is self.framework if self.framework else None
-        told = "" if own else f"--framework {shell_word(one.name)} "
-        return Way(precision, one, f"give {told}--precision {shell_word(precision.name)}.", own)
 
 
 def _engines(frameworks: Iterable[Framework]) -> Iterator[Framework]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from advisor.files import data_dir
-from advisor.knowledge.programs import About, Capability
+from advisor.knowledge.programs import About, Capability, by_question
 from advisor.knowledge.types import Format, Framework, Gpu
 from advisor.models.shape import Shape
 from advisor.models.stored_tensors import Model
@@ -44,8 +44,8 @@ def asked(
         backend: CUDA, ROCm ...; None: the one that is usual for the card.
         precision: The format of the weights; without one no row about formats holds.
     """
-    for row in framework.capabilities:
-        named = row.about == about and (not row.of or what in row.of)
+    for row in by_question(framework.capabilities).get(about, ()):
+        named = not row.of or what in row.of
         held = not row.formats or (precision is not None and precision.name in row.formats)
         if named and held and _holds_card(row, gpu, backend) and _holds_model(row, shape):
             return row
@@ -160,8 +160,8 @@ def is_obtainable(framework: Framework, precision: Format, model: Model) -> bool
     """
     if model.hf_id is None or model.stored or model.held_format or precision.kind == "gguf":
         return True
-    known = repository_of(model, precision) or makes(framework, precision, model)
-    return bool(known) or precision.family == "unquantized"
+    made = precision.family == "unquantized" or makes(framework, precision, model)
+    return made or repository_of(model, precision) is not None
 
 
 def is_likely_had(framework: Framework, precision: Format, model: Model) -> bool:

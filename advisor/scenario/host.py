@@ -259,11 +259,10 @@ def with_ram_here(request: Request) -> Request:
 def with_processor(request: Request, knowledge: Knowledge) -> Request:
     """State the processor and the RAM of a request that names them where a card should stand."""
     text = request.gpu or ""
-    with suppress(UserError):
-        if text:
-            find_cards(knowledge, text)
-        return request
     if not _MAY_BE_CPU.search(text):
+        return request
+    with suppress(UserError):
+        find_cards(knowledge, text)
         return request
     from advisor.reading.sentence_names import processor_said  # noqa: PLC0415 - where no card is
 
@@ -279,9 +278,10 @@ def with_processor(request: Request, knowledge: Knowledge) -> Request:
 def as_machine(request: Request, knowledge: Knowledge) -> Request:
     """State the processor and the RAM that a request names, or those of this machine."""
     request = with_processor(with_ram_here(request), knowledge)
-    if names_processor(request.gpu or ""):
-        request = replace(request, gpu_layers=None, cpu_experts=None)
-    return request
+    if request.gpu_layers is None and request.cpu_experts is None:
+        return request
+    alone = names_processor(request.gpu or "")
+    return replace(request, gpu_layers=None, cpu_experts=None) if alone else request
 
 
 def with_its_experts(request: Request, model: Model | None, knowledge: Knowledge) -> Request:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from advisor.errors import RequestError
 from advisor.knowledge.types import Format, Framework
 from advisor.scenario import support
+from advisor.units import shell_word
 
 _LEAST_BITS = 3
 
@@ -17,10 +18,14 @@ class Way(NamedTuple):
 
     precision: Format
     framework: Framework
-    told: str
-    """What to type for it."""
     own: bool | None
     """Whether its framework is the stated one; None where none is stated."""
+
+    @property
+    def told(self) -> str:
+        """Say what to type for it."""
+        framework = "" if self.own else f"--framework {shell_word(self.framework.name)} "
+        return f"give {framework}--precision {shell_word(self.precision.name)}."
 
     @property
     def named(self) -> str:

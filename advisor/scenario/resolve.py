@@ -49,7 +49,7 @@ from advisor.scenario.host import (
     with_processor,
 )
 from advisor.scenario.images import images_said, least_context, prompt_tokens, read_size
-from advisor.scenario.settings import STATED, Request, number_problems
+from advisor.scenario.settings import Request, as_stated, number_problems
 from advisor.units import GIB
 
 DEFAULT_CONTEXT_TOKENS = 4096
@@ -194,7 +194,7 @@ def _cards_of(request: Request, knowledge: Knowledge) -> Cards:
     cards = with_its_ram(named or cards_here(knowledge), request, knowledge)
     if not cards.counted:
         count = request.gpus or cards.count
-        check_beside([cards.gpu] * (2 if count > 1 else 1))
+        check_beside([cards.gpu] * min(count, 2))
         told = (*cards.read_as, *machines_said(cards.gpu, count))
         return replace(cards, count=count, read_as=told)
     if request.gpus is not None and request.gpus != cards.count:
@@ -321,7 +321,7 @@ def assembled(
         own_dtype=own_dtype,
         mixed=mixed,
         read_as=read_as,
-        **{one.name: getattr(request, one.name) for one in STATED},
+        **as_stated(request),
     )
 
 

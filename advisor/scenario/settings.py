@@ -7,7 +7,7 @@ from a declaration. Here annotations are values, so they are not put off.
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Annotated, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -208,11 +208,14 @@ def _placed(settings: Iterable[Setting], where: str) -> Sequence[Setting]:
 
 STATED: Sequence[Setting] = tuple(_declared(Stated))
 """Settings that a scenario has as they were stated."""
+_STATED = [one.name for one in STATED]
+_stated = attrgetter(*_STATED)
 SETTINGS: Mapping[str, Setting] = MappingProxyType(
     {one.name: one for one in _placed((*_declared(Request), *STATED), "listed_before")}
 )
 """Every setting by its name in a request, in the order of keys."""
 _BOUNDED: Sequence[Setting] = [one for one in SETTINGS.values() if one.most is not None]
+_bounded = attrgetter(*(one.name for one in _BOUNDED))
 FLAGS: Sequence[Setting] = [
     one
     for panel in (_RUN, _MEMORY, _HOST)
@@ -242,7 +245,7 @@ def request_from(given: Mapping[str, object], *, source: Source | None = None) -
     values: dict[str, object] = {}
     problems: list[UserError] = []
     for key, value in given.items():
-        if key not in KEYS:
+        if key not in SETTINGS and key not in WITH_UNITS:
             problems.append(
                 RequestError(
                     f"unknown key '{key}'",
@@ -258,10 +261,16 @@ def request_from(given: Mapping[str, object], *, source: Source | None = None) -
     return request
 
 
+def as_stated(request: Request) -> dict[str, Any]:
+    """Give the settings that a scenario has as they were stated."""
+    return dict(zip(_STATED, _stated(request), strict=True))
+
+
 def number_problems(request: Request) -> Sequence[UserError]:
     """Find the numbers of a request that no scenario can have."""
-    stated = [(one, value) for one in _BOUNDED if (value := getattr(request, one.name)) is not None]
-    return [problem for one, value in stated if (problem := out_of_bounds(one, value))]
+    stated = zip(_BOUNDED, _bounded(request), strict=True)
+    found = [out_of_bounds(one, value) for one, value in stated if value is not None]
+    return [problem for problem in found if problem]
 
 
 def _take(
