@@ -71,7 +71,7 @@ def test_graphs_are_left_out_at_a_price_that_nobody_knows() -> None:
         ("larger-share", {**TIGHT, "framework": "vLLM", "gpu": "RTX 4090"}),
         ("without-graphs", {**SHORT, "framework": "vLLM", "eager": True}),
         ("without-graphs", {**SHORT, "precision": "Q5_K_M", "framework": "llama.cpp"}),
-        ("without-graphs", {**SHORT, "framework": "TGI"}),
+        ("without-graphs", {**SHORT, "framework": "TGI", "model": "qwen2.5-32b"}),
         ("smaller-steps", {**SHORT, "framework": "SGLang", "max_num_batched_tokens": 4096}),
         ("smaller-steps", {**TIGHT, "framework": "SGLang", "gpu": "RTX 3060 12GB"}),
         ("smaller-steps", {**TIGHT, "framework": "llama.cpp", "precision": "Q8_0"}),

@@ -45,7 +45,7 @@ def test_no_change_comes_out_otherwise(seed: int) -> None:
             gpu_layers=40, cpu_experts=4, framework="llama.cpp", ram_gib=16.0,
         ),
         Request(
-            gpu="RTX PRO 4500 Blackwell", model="internlm2_5-20b-chat", precision="INT8",
+            gpu="RTX PRO 4500 Blackwell", model="Yi-34B-Chat", precision="INT8",
             framework="TGI", gpus=8,
         ),
         Request(

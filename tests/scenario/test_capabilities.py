@@ -304,6 +304,29 @@ def test_runtimes_that_write_text_embed_nothing(knowledge: Knowledge, framework:
         assert support.why_not(runtime, knowledge.formats[precision], None, model)
 
 
+@pytest.mark.parametrize(
+    ("asked_for", "said"),
+    [
+        ({"model": "Qwen3.5-9B"}, "does not support the architecture 'qwen3_5'"),
+        ({"model": "gpt-oss-20b"}, "does not support the architecture 'gpt_oss'"),
+        ({"model": "qwen3-8b", "precision": "AWQ"}, "has no code of its own for this model"),
+        ({"model": "OLMoE-1B-7B-0924", "gpus": 2}, "transformers 4.51 does not divide it"),
+        ({"model": "qwen3-8b", "kv_cache": "fp8_e5m2"}, "only to models that it has code of its"),
+        ({"model": "phi-2", "kv_cache": "fp8_e5m2"}, "which has no FP8 cache"),
+        ({"model": "qwen3-8b", "gpus": 2}, ""),
+        ({"model": "qwen2.5-7b", "precision": "AWQ", "kv_cache": "fp8_e5m2", "gpus": 2}, ""),
+    ],
+)
+def test_tgi_runs_what_its_transformers_knows(
+    knowledge: Knowledge, asked_for: dict[str, object], said: str
+) -> None:
+    """Its lock names transformers 4.51.0; formats, splits and caches want code of its own."""
+    request = replace(Request(gpu="H100", framework="TGI"), **asked_for)
+    problems = "; ".join(str(one) for one in problems_of(request, knowledge))
+    assert said in problems
+    assert bool(problems) == bool(said)
+
+
 _INTEGERS = {"Q8_0", "INT8 W8A8", "GPTQ 8-bit", "INT8 (bitsandbytes)", "MLX 8-bit"}
 
 

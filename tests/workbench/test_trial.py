@@ -20,7 +20,7 @@ from advisor.workbench.trial import Sight, Trial, trial_of
 
 MANY = "no-fp4-without-fp4-units"
 GIVEN = (
-    {"gpu": "GTX 1080 Ti", "model": "minimax-m2", "framework": "TGI"},
+    {"gpu": "GTX 1080 Ti", "model": "mixtral-8x22b", "framework": "TGI"},
     {"gpu": "RTX 4090", "model": "llama-3-8b", "precision": "Q4_K_M"},
     {"gpu": "Apple M2 Pro", "model": "llama-3-8b"},
     {"gpu": "RTX 3090", "gpus": 2, "model": "llama-3.1-70b", "precision": "Q4_K_M"},
