@@ -10,7 +10,7 @@ holds.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from advisor.errors import UserError
@@ -59,13 +59,28 @@ def _borne(
 ) -> Mapping[str, Model]:
     """Give the models that stretches of so many segments are, beside words of a fine-tune alone."""
     found = dict[str, Model]()
-    for at in range(len(rest) - size + 1):
-        stretch, others = rest[at : at + size], (*rest[:at], *rest[at + size :])
+    for stretch, others in (*_stretches(rest, size), *_parted(rest, size)):
         if all(map(_says_no_size, others)) and any(map(SIZE.fullmatch, stretch)):
             model = _known(knowledge, "-".join(stretch))
             if model and not _publishes(model, parts.publisher):
                 found[model.name] = model
     return found
+
+
+def _stretches(rest: Segments, size: int) -> Iterator[tuple[Segments, Segments]]:
+    """Give the stretches of so many segments, each with what is beside it."""
+    for at in range(len(rest) - size + 1):
+        yield rest[at : at + size], (*rest[:at], *rest[at + size :])
+
+
+def _parted(rest: Segments, size: int) -> Iterator[tuple[Segments, Segments]]:
+    """Give those that a fine-tune's words part before the size: ``Llama-3-some-words-8b-it``."""
+    for at in (at for at, word in enumerate(rest) if SIZE.fullmatch(word)):
+        for end in range(max(1, size - len(rest) + at), min(size, at)):
+            behind = at + size - end
+            between = rest[end:at]
+            if behind <= len(rest) and all(map(str.isalpha, between)):
+                yield (*rest[:end], *rest[at:behind]), (*between, *rest[behind:])
 
 
 def _says_no_size(word: str) -> bool:

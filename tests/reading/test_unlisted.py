@@ -16,6 +16,8 @@ from tests.reading.test_command_lines import known
         ("Qwen3-8B-Sparkle.Q5_K_M.gguf", "Qwen3-8B"),
         ("someone/Sparkle-Llama-3.3-70B-v2-exl3", "Llama-3.3-70B-Instruct"),
         ("someone_GPT-NeoX-20B-Sparkle", "gpt-neox-20b"),
+        ("someone/Llama-3-norsk-Blue-bird-8b-instruct", "Meta-Llama-3-8B-Instruct"),
+        ("someone/Qwen2.5-sparkle-7B-Instruct-v2", "Qwen2.5-7B-Instruct"),
     ],
 )
 def test_it_is_sized_as_the_model_whose_name_it_bears_and_says_so(name: str, base: str) -> None:
@@ -30,6 +32,8 @@ def test_it_is_sized_as_the_model_whose_name_it_bears_and_says_so(name: str, bas
     [
         "qwen3-8b-sparkle",
         "someone/Qwen3-Sparkle",
+        "someone/gemma-3-sparkle-2-9b",
+        "someone/Llama3.2-Mamba-Sparkle-3B-Instruct",
         "Sparkle-22B-Q4_K_S.gguf",
         "Qwen/Qwen3-8B-Sparkle",
         "someone/Qwen3-8B-DFlash",
