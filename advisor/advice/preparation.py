@@ -22,7 +22,7 @@ from advisor.estimator.speed import estimate_speed
 from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.index import plain_key
 from advisor.knowledge.names import find_framework
-from advisor.knowledge.types import Gpu, Knowledge
+from advisor.knowledge.types import Framework, Gpu, Knowledge
 from advisor.knowledge.vocabulary import FactValue
 from advisor.models.stored_tensors import Model
 from advisor.reading import find_cards
@@ -155,6 +155,11 @@ def request_warnings(base: Base) -> tuple[str, ...]:
     scenario = base.scenario
     found = list(model_warnings(scenario.model, scenario.context_tokens))
     found += variant_warnings(base.request, scenario, base.knowledge)
+    if scenario.batch > 1 and (why := support.in_turn(scenario)):
+        found.append(
+            f"{scenario.framework.name} answers requests to {scenario.model.name} one at a time: "
+            f"{why}. Several at once are sized all the same."
+        )
     if not any(line.startswith(f"'{base.request.model}'") for line in scenario.read_as):
         found += published_warnings(base.request, scenario)
     found += context_warnings(base)
@@ -234,11 +239,24 @@ def variant_warnings(request: Request, scenario: Scenario, knowledge: Knowledge)
         if plain_key(name) == plain_key(told):
             built = f"built on {base} and " if asked is framework else ""
             yield f"{name} is {built}sized as {base}: {difference}."
+            yield from _not_itself(asked, scenario)
     architecture = scenario.gpu.architecture if scenario.gpu else ""
     listed = {*framework.formats} - {*framework.not_on}
     for name in (scenario.precision.name, architecture):
         if name in framework.beyond and name not in listed:
             yield f"{framework.beyond[name]}."
+
+
+def _not_itself(asked: Framework, scenario: Scenario) -> Iterator[str]:
+    """Say what keeps a program from this by its own record, where another is sized for it."""
+    if asked is scenario.framework:
+        return
+    shape, why = scenario.model.shape, support.never_there(asked, scenario.gpu)
+    if not (why or support.supports_model(asked, scenario.model)):
+        kind = shape.outer_type or shape.model_type
+        why = f"{asked.name} {asked.version} is not known to run the architecture '{kind}'"
+    if why:
+        yield f"{why}, so what is said here holds for {scenario.framework.name} alone."
 
 
 def published_warnings(request: Request, scenario: Scenario) -> Iterator[str]:

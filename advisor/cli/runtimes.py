@@ -119,6 +119,8 @@ def _conditions(row: Capability) -> Iterator[str]:
         yield f"compute capability below {row.below_capability:g}"
     if row.experts:
         yield "mixtures of experts"
+    if row.lookups:
+        yield "models with tables looked up by token"
 
 
 def _answers(

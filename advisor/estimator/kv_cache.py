@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from advisor.errors import RequestError
 from advisor.knowledge.types import Framework, KvType
 from advisor.memo import by_identity_up_to
-from advisor.models.shape import Counts, Shape
+from advisor.models.shape import Counts, Mla, Shape
 from advisor.runtimes import runtime_of
 from advisor.runtimes.base import CacheShape, Cells, Range, Runtime, prefix_sums, up
 from advisor.scenario import divides_requests, sequences_of_a_rank
@@ -264,12 +264,20 @@ def _check(model: Model, layers: str, framework: Framework) -> None:
 
 def _cell_bytes(shape: Shape, index: int, key: KvType, value: KvType, runtime: Runtime) -> int:
     """Size one token's keys and values in one layer."""
+    if shape.mla and shape.model_type in runtime.expands_latents:
+        return _expanded_bytes(shape.heads, shape.mla, key, value)
     if shape.mla:
         indexed = shape.mla.index_layers[index : index + 1] == "F"
         latent = int((shape.mla.kv_lora_rank + shape.mla.rope_dim) * key.bits / 8)
         return latent + (runtime.index_bytes(shape.mla, key) if indexed else 0)
     width = runtime.cached_heads(shape, index) * shape.head_dim
     return int(width * key.bits / 8) + int(width * value.bits / 8)
+
+
+def _expanded_bytes(heads: int, mla: Mla, key: KvType, value: KvType) -> int:
+    """Size one token's keys and values where every head's are cached, not their latent."""
+    keys = heads * (mla.nope_dim + mla.rope_dim) * key.bits
+    return int(keys / 8) + int(heads * mla.value_dim * value.bits / 8)
 
 
 HEAD_GUESSED = "draft head: its weight format and buffers differ between files and runtimes"

@@ -229,6 +229,8 @@ class Capability(Struct, frozen=True, omit_defaults=True):
     """Architectures that it does not hold for."""
     experts: Flag = False
     """For mixtures of experts alone."""
+    lookups: Flag = False
+    """For models with tables beside the embedding that are looked up by token alone."""
     formats: Texts = ()
     """Of the weights."""
     sources: Mapping[str, str] = field(default_factory=dict)

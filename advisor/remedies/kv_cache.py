@@ -335,7 +335,9 @@ def _fewer(base: Base, limits: Limits, _: object) -> Iterator[Option]:
 def _more(base: Base, limits: Limits, _: object) -> Iterator[Option]:
     """Larger batches, where the request fits."""
     scenario, most = base.scenario, limits.max_batch
-    if most is None or not base.fits or scenario.model.modality not in {"text", "vision"}:
+    if most is None or not base.fits or support.in_turn(scenario):
+        return
+    if scenario.model.modality not in {"text", "vision"}:
         return
     for batch in _BATCHES:
         if scenario.batch < batch <= most and can_tell(replace(scenario, batch=batch), "batch"):

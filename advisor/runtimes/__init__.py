@@ -76,7 +76,9 @@ def _head_again(scenario: Scenario) -> int:
     return _HEAD_BYTES * shape.vocab * shape.hidden if again else 0
 
 
-_EXLLAMA_RINGS = frozenset({"afmoe", "gpt_oss", "laguna", "step3p5", "step3p7"})
+_EXLLAMA_RINGS = frozenset(
+    {"afmoe", "gpt_oss", "laguna", "mimo_v2", "muse_glimmer", "spark2_5", "step3p5", "step3p7"}
+)
 
 
 class ExLlama(Runtime):
@@ -89,7 +91,7 @@ class ExLlama(Runtime):
     def uses_window(self, shape: Shape) -> bool:
         """Whether ExLlamaV3 builds its sliding layers as ``SlidingAttention``.
 
-        Source: ``architecture/`` of ExLlamaV3 1.4.1; others keep all tokens, and its decode kernel
+        Source: ``architecture/`` of ExLlamaV3 1.6.5; others keep all tokens, and its decode kernel
         (``triton_paged.py``) reads them all.
         """
         return shape.model_type in _EXLLAMA_RINGS or shape.model_type.startswith("gemma4")
@@ -107,6 +109,7 @@ class Mlx(Runtime):
     memory_model = "mlx"
     page_tokens = 256
     windowed = True
+    expands_latents = frozenset({"deepseek_v2", "minicpm3", "youtu_llm"})
     overheads = ()
 
     def index_bytes(self, mla: Mla, key: KvType) -> int:

@@ -156,6 +156,7 @@ class Runtime:
     windowed: ClassVar[bool] = False  # sliding layers keep their window alone
     slide_bits: ClassVar[float | None] = None  # of a kept window, whatever the cache's type
     reads_window: ClassVar[bool] = False  # sliding layers read theirs alone, whatever is kept
+    expands_latents: ClassVar[frozenset[str]] = frozenset()  # architectures; not cached as such
     cache_checked: ClassVar[bool] = False  # against the program's own, not only its source
     claims_memory: ClassVar[bool] = False  # all that is left becomes cache when it starts
     shares_what_is_free: ClassVar[bool] = False  # beside the weights, not a part of the card
@@ -167,8 +168,7 @@ class Runtime:
     sizes_layers_in_ram: ClassVar[bool] = False  # in system RAM, each by itself
     overheads: ClassVar[tuple[str, ...]] = ("torch_overhead",)
     """What it holds beside the driver: names in policy.yaml, each a range."""
-    captures_graphs: ClassVar[bool] = False
-    """It captures CUDA graphs before it sizes its cache; an eager start does without."""
+    captures_graphs: ClassVar[bool] = False  # before it sizes its cache; not at an eager start
     context_outside_share: ClassVar[bool] = False
     """The share it claims counts from when the driver's context is there already."""
     reads_speculators: ClassVar[bool] = False  # draft heads as vLLM's speculators library has them

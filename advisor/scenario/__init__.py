@@ -219,7 +219,8 @@ def impossible_split(scenario: Scenario) -> Iterator[RequestError]:
     if ways == ["data"]:
         hints = ["Where one card holds it, each can have a copy: --split data."]
     way = stated or framework.multi_gpu[0]
-    if way != "row" and way in ways_for(framework, scenario.precision):
+    never = way == "row" or refusal(framework, "split", way, scenario.gpu, scenario.model.shape)
+    if not never and way in ways_for(framework, scenario.precision):
         hints += _counts_for(way, scenario)
     elif framework.multi_gpu and not ways_for(framework, scenario.precision):
         hints.append("Ask for one card, or for another format or framework.")

@@ -92,7 +92,7 @@ def _holds_model(row: Capability, shape: Shape | None) -> bool:
     if shape is None:
         return not (
             row.attention or row.other_head_sizes or row.model_types or row.other_model_types
-            or row.experts
+            or row.experts or row.lookups
         )  # fmt: skip
     kinds = {shape.model_type, shape.outer_type} - {""}
     if row.attention and ("mla" if shape.mla else "heads") not in row.attention:
@@ -103,7 +103,7 @@ def _holds_model(row: Capability, shape: Shape | None) -> bool:
         return False
     if row.other_model_types and kinds & set(row.other_model_types):
         return False
-    return not row.experts or shape.moe is not None
+    return not ((row.experts and shape.moe is None) or (row.lookups and not shape.lookup))
 
 
 _HELD = ("mxfp4", "nvfp4", "int4-experts", "packed", "fp8")

@@ -70,6 +70,11 @@ def slow_cache(scenario: Scenario) -> str:
     return row.why if row and row.answer == "slow" else ""
 
 
+def in_turn(scenario: Scenario) -> str:
+    """Say in one clause why requests wait for each other; empty where several run at once."""
+    return refusal(scenario.framework, "sequences", "", scenario.gpu, scenario.model.shape)
+
+
 def upkeep(framework: Framework) -> str | None:
     """Say whether work on it has ended (archived) or nearly so (maintenance); None: it goes on."""
     row = asked(framework, "upkeep", "", None, None)

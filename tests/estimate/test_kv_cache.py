@@ -90,6 +90,18 @@ def test_a_quantised_latent_cache() -> None:
     assert kv_cache_bytes(held) == 541_458_432
 
 
+@pytest.mark.parametrize(
+    ("name", "each"),
+    [("DeepSeek-V2-Lite", 27 * 16 * (192 + 128) * 2), ("DeepSeek-V3", 61 * (512 + 64) * 2)],
+)
+def test_mlx_caches_every_head_of_deepseek_v2_and_the_latent_of_v3(name: str, each: int) -> None:
+    """Source: ``deepseek_v2.py`` and ``deepseek_v3.py`` of mlx_lm/models."""
+    known = load_knowledge()
+    model = model_from_record(known.models[name], known)
+    asked = scenario(model, framework=framework("mlx"), precision=FP16)
+    assert kv_bytes_per_token(asked) == each
+
+
 def test_llamacpp_ignores_the_window_of_phi3_and_transformers_does_not() -> None:
     phi = scenario("phi-3-mini-4k", context_tokens=4096)
     python = replace(phi, framework=framework("transformers"))

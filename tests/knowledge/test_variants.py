@@ -37,6 +37,27 @@ def test_a_program_known_by_name_is_sized_as_what_is_nearest(
 
 
 @pytest.mark.parametrize(
+    ("name", "gpu", "model", "said"),
+    [
+        ("LMDeploy", "H100", "gemma-4-31b-it", "to run the architecture 'gemma4'"),
+        ("LMDeploy", "RX 7900 XTX", "llama-3.1-8b", "does not run on AMD cards"),
+        ("KTransformers", "RTX 2080 Ti", "DeepSeek-V3", "built for Ampere and newer"),
+        ("MLC", "RTX 4090", "qwen3.6-35b-a3b", "to run the architecture 'qwen3_5_moe'"),
+        ("LMDeploy", "H100", "qwen3-32b", ""),
+        ("KTransformers", "RTX 4090", "DeepSeek-V3", ""),
+        ("llamafile", "RTX 4090", "llama-3-8b", ""),
+    ],
+)
+def test_what_its_own_record_keeps_it_from_is_said_of_a_program_sized_as_another(
+    name: str, gpu: str, model: str, said: str
+) -> None:
+    found = doc(gpu=gpu, model=model, framework=name)
+    limits = [line for line in found.warnings if " alone." in line and "what is said here" in line]
+    assert len(limits) == bool(said)
+    assert all(said in line and found.scenario.framework in line for line in limits)
+
+
+@pytest.mark.parametrize(
     ("gpu", "model", "said"),
     [
         ("RTX 5090", "unsloth/Qwen2.5-7B-Instruct-bnb-4bit", "no longer reads bitsandbytes"),

@@ -184,7 +184,7 @@ def test_models_of_tensorrt_llm_by_generation(
         assert bool(refused) != (runs_from <= (card.compute_capability or 0) < runs_below)
 
 
-@pytest.mark.parametrize("name", ["MiniMax-M2", "GLM-4.7-Flash", "granite-4.0-h-small"])
+@pytest.mark.parametrize("name", ["SmolLM3-3B", "GLM-4.7-Flash", "granite-4.0-h-small"])
 def test_what_its_autodeploy_backend_alone_runs_is_said_so(knowledge: Knowledge, name: str) -> None:
     runtime, model = knowledge.frameworks["TensorRT-LLM"], _model(knowledge, name)
     card = next(iter(_cards(knowledge, 10.0, 10.1)))
