@@ -32,7 +32,12 @@ def known_shape(record: ModelRecord, knowledge: Knowledge) -> Shape:
     found = read_record(record) if stored is None else json.decode(stored, type=Shape | str)
     if isinstance(found, str):
         raise SourceFileError(found)
-    return found
+    return found if found.config else replace(found, config=_text_part(record))
+
+
+def _text_part(record: ModelRecord) -> Mapping[str, object]:
+    inner = record.config.get("text_config")
+    return inner if isinstance(inner, Mapping) else record.config
 
 
 @by_identity
@@ -46,10 +51,12 @@ def _all(knowledge: Knowledge) -> dict[str, Raw]:
 
 
 def _shape_or_why(record: ModelRecord) -> Shape | str:
+    """Read a shape; the config that the record has anyhow is left out of it."""
     try:
-        return read_record(record)
+        found = read_record(record)
     except UserError as error:
         return str(error)
+    return replace(found, config={}) if found.config == _text_part(record) else found
 
 
 def read_record(record: ModelRecord) -> Shape:

@@ -81,6 +81,57 @@ CONVOLVED = {
     "max_position_embeddings": 512,
 }
 MASKED = {"architectures": ["ConvBertForMaskedLM"], "embedding_size": 128}
+SHARED = {
+    "model_type": "albert",
+    "architectures": ["AlbertModel"],
+    "num_hidden_layers": 6,
+    "num_attention_heads": 12,
+    "hidden_size": 768,
+    "intermediate_size": 3072,
+    "embedding_size": 128,
+    "vocab_size": 30000,
+}
+HEARD = {
+    "model_type": "wavlm",
+    "architectures": ["WavLMModel"],
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "hidden_size": 768,
+    "intermediate_size": 3072,
+}
+LARGE = {
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+    "hidden_size": 1024,
+    "intermediate_size": 4096,
+    "feat_extract_norm": "layer",
+}
+TWO = {"conv_dim": [512, 256], "conv_kernel": [10, 3]}
+HUBERT = {"model_type": "hubert", "architectures": ["HubertModel"]}
+SCANNED = {"model_type": "got_ocr2", "architectures": ["GotOcr2ForConditionalGeneration"]}
+OPT = {
+    "model_type": "opt",
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "hidden_size": 2560,
+    "word_embed_proj_dim": 2560,
+    "ffn_dim": 10240,
+    "vocab_size": 50304,
+    "max_position_embeddings": 2048,
+}
+ASKED = {
+    "model_type": "blip-2",
+    "architectures": ["Blip2ForConditionalGeneration"],
+    "text_config": OPT,
+}
+
+
+def eyes(kind: str, **change: object) -> dict[str, Any]:
+    return {"vision_config": {"model_type": kind, **change}}
+
+
+def asks(**change: object) -> dict[str, Any]:
+    return {"qformer_config": {"model_type": "blip_2_qformer", **change}}
 
 
 @pytest.mark.parametrize(
@@ -99,6 +150,48 @@ MASKED = {"architectures": ["ConvBertForMaskedLM"], "embedding_size": 128}
         (CONVOLVED, {"type_vocab_size": 1}, 105_679_752),
         (CONVOLVED, MASKED, 86_044_482),
         (CONVOLVED, MASKED | {"tie_word_embeddings": False}, 89_951_298),
+        (HEARD, {}, 94_381_936),
+        (HEARD, {"conv_bias": True}, 94_385_520),
+        (HEARD, LARGE, 315_453_120),
+        (HEARD, {"num_buckets": 100}, 94_379_296),
+        (HEARD, {"num_conv_pos_embeddings": 64}, 92_022_576),
+        (HEARD, {"num_conv_pos_embedding_groups": 8}, 99_100_528),
+        (HEARD, TWO, 90_383_728),
+        (HEARD, {"mask_time_prob": 0.0}, 94_381_168),
+        (HEARD, {"mask_time_prob": 0.0, "mask_feature_prob": 0.1}, 94_381_936),
+        (HEARD, {"intermediate_size": 1000}, 56_165_968),
+        (HEARD, HUBERT, 94_371_712),
+        (HEARD, HUBERT | {"feat_proj_layer_norm": False}, 94_370_688),
+        (SHARED, {}, 11_683_584),
+        (SHARED, {"num_hidden_groups": 2}, 18_771_456),
+        (SHARED, {"inner_group_num": 2}, 18_771_456),
+        (SHARED, {"embedding_size": 768}, 31_705_344),
+        (SHARED, {"type_vocab_size": 1}, 11_683_456),
+        (SHARED, {"max_position_embeddings": 100}, 11_630_848),
+        (SHARED, {"num_hidden_layers": 12}, 11_683_584),
+        (SHARED, {"intermediate_size": 1000}, 8_498_920),
+        (SHARED, {"vocab_size": 1000}, 7_971_584),
+        (SHARED, {"architectures": ["AlbertForMaskedLM"]}, 11_221_680),
+        (SCANNED, {}, 560_528_640),
+        (SCANNED, eyes("got_ocr2_vision", image_size=512), 558_136_576),
+        (SCANNED, eyes("got_ocr2_vision", window_size=7), 560_514_304),
+        (SCANNED, eyes("got_ocr2_vision", global_attn_indexes=[2]), 560_490_240),
+        (SCANNED, eyes("got_ocr2_vision", output_channels=128), 556_743_424),
+        (SCANNED, eyes("got_ocr2_vision", qkv_bias=False), 560_500_992),
+        (SCANNED, eyes("got_ocr2_vision", use_rel_pos=False), 560_435_968),
+        (SCANNED, eyes("got_ocr2_vision", use_abs_pos=False), 557_382_912),
+        (SCANNED, eyes("got_ocr2_vision", mlp_dim=1000), 522_312_672),
+        (SCANNED, eyes("got_ocr2_vision", num_hidden_layers=6), 517_955_072),
+        (ASKED, {}, 3_744_761_856),
+        (ASKED, eyes("blip_2_vision_model", image_size=364), 3_745_353_216),
+        (ASKED, eyes("blip_2_vision_model", qkv_bias=False), 3_744_597_120),
+        (ASKED, eyes("blip_2_vision_model", num_hidden_layers=3), 2_835_755_520),
+        (ASKED, asks(cross_attention_frequency=3), 3_738_067_968),
+        (ASKED, asks(num_hidden_layers=5), 3_685_105_920),
+        (ASKED, asks(use_qformer_text_input=True), 3_801_449_472),
+        (ASKED, {"num_query_tokens": 10}, 3_744_744_960),
+        (ASKED, asks(intermediate_size=1000), 3_706_545_888),
+        (ASKED, asks(hidden_size=384), 3_682_368_768),
     ],
 )
 def test_classes_that_the_table_does_not_build_are_counted_as_it_would(

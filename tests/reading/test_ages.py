@@ -50,16 +50,12 @@ BY_THE_LIST = {
     # no formula here counts their class, or nothing tells what lies beside the text part
     "Qwen/Qwen3-TTS-12Hz-1.7B-CustomVoice", "Qwen/Qwen3-TTS-12Hz-0.6B-CustomVoice",
     "Qwen/Qwen3-TTS-12Hz-0.6B-Base", "facebook/w2v-bert-2.0", "k2-fsa/OmniVoice",
-    "microsoft/wavlm-large", "microsoft/wavlm-base-plus",
     "apple/OpenELM-1_1B-Instruct", "pnnbao-ump/VieNeu-TTS-v3-Turbo", "microsoft/VibeVoice-1.5B",
     "deepseek-ai/DeepSeek-V4.1-Flash", "deepseek-ai/DeepSeek-V4-Flash-Vision-Exp",
-    "remsky/kokoro-inno-clone-tuner", "Salesforce/blip2-opt-2.7b", "swiss-ai/Apertus-v1.5-8B",
+    "remsky/kokoro-inno-clone-tuner", "swiss-ai/Apertus-v1.5-8B",
     "jinaai/jina-embeddings-v5-omni-small", "boboliu/bge-reranker-v2.5-gemma2-lightweight-gptq",
-    "ai-sage/Giga-Embeddings-instruct", "cyankiwi/MiniCPM-SALA-AWQ-8bit", "stepfun-ai/GOT-OCR2_0",
-    "google/diffusiongemma-26B-A4B-it", "GPTCache/paraphrase-albert-small-v2",
-    "openbmb/VoxCPM2",
-    # its widths are stated in part, and nobody counted it
-    "KomeijiForce/bart-large-emojilm",
+    "ai-sage/Giga-Embeddings-instruct", "cyankiwi/MiniCPM-SALA-AWQ-8bit",
+    "google/diffusiongemma-26B-A4B-it", "openbmb/VoxCPM2",
 }  # fmt: skip
 
 

@@ -25,12 +25,14 @@ from advisor.models.architectures.uneven import UNEVEN, UNEVEN_WRAPPERS
 from advisor.models.config_keys import Keys
 from advisor.models.shape import Shape
 from advisor.models.vision_towers import (
+    CHANNELS,
     NO_HEAD,
     OTHER_WRAPPERS,
     Tower,
     VisionFamily,
     Wrapper,
     biased_block,
+    clip,
     siglip,
     tower_sizes,
 )
@@ -66,6 +68,49 @@ def _resampler(outer: Keys, t: Tower, a: Arch) -> int:
     return queries * a.hidden - dropped
 
 
+def _segmenter(t: Tower) -> int:
+    """GOT-OCR 2.0: SAM's tower, whose blocks have positions relative to their window, or to all."""
+    side, window = t.keys.whole("image_size") // t.patch, t.keys.number("window_size", 14)
+    whole = {*(t.keys.wholes("global_attn_indexes") or (2, 5, 8, 11))}
+    out, width = t.keys.number("output_channels", 256, least=1), t.keys.number("mlp_dim", t.width)
+    seen = [window if window and n not in whole else side for n in range(t.layers)]
+    each = t.hidden // t.keys.whole("num_attention_heads")
+    found = sum(2 * (2 * size - 1) * each for size in seen) if _is_on(t, "use_rel_pos") else 0
+    found += side**2 * t.hidden if _is_on(t, "use_abs_pos") else 0
+    bias = 4 * t.hidden if _is_on(t, "qkv_bias") else t.hidden
+    block = 4 * t.hidden**2 + bias + 2 * t.hidden * width + width + 5 * t.hidden
+    neck = t.hidden * out + 9 * out**2 + 4 * out
+    return found + CHANNELS * t.patch**2 * t.hidden + t.hidden + t.layers * block + neck
+
+
+def _is_on(t: Tower, switch: str) -> bool:
+    return t.keys.flag(switch, default=True)
+
+
+def _halved_twice(_: Keys, t: Tower, a: Arch) -> int:
+    """GOT-OCR 2.0: two convolutions that halve the sides, and a layer."""
+    out = t.keys.number("output_channels", 256, least=1)
+    return 18 * out**2 + 18 * out * a.hidden + a.hidden * (a.hidden + 1)
+
+
+def _eva(t: Tower) -> int:
+    """BLIP-2: CLIP's tower without the norm before its blocks, its patches with a bias."""
+    return clip(t) - t.hidden - (0 if _is_on(t, "qkv_bias") else 3 * t.layers * t.hidden)
+
+
+def _queries(outer: Keys, _: Tower, a: Arch) -> int:
+    """BLIP-2: learned queries that attend to the patches in every other block, then a layer."""
+    keys = outer.section("qformer_config") or outer.part("qformer_config", {})
+    hidden, width = keys.number("hidden_size", 768), keys.number("intermediate_size", 3072)
+    seen, layers = keys.number("encoder_hidden_size", 1408), keys.number("num_hidden_layers", 12)
+    every = keys.number("cross_attention_frequency", 2, least=1)
+    ffn, attention = 2 * hidden * width + width + 3 * hidden, 4 * hidden**2 + 6 * hidden
+    crossed = -(-layers // every) * (2 * hidden**2 + 2 * hidden * seen + 6 * hidden)
+    blocks = layers * (attention + (1 + keys.flag("use_qformer_text_input")) * ffn) + crossed
+    queries = outer.number("num_query_tokens", 32) * hidden
+    return blocks + 2 * hidden + queries + (hidden + 1) * a.hidden
+
+
 _MINICPM_TOWER: Final = VisionFamily(
     siglip, {**tower_sizes(1152, 4304, 27, 16, patch_size=14), **NO_HEAD}
 )
@@ -74,6 +119,22 @@ WRAPPERS: Final[dict[str, Wrapper]] = {
     **GEMMA_WRAPPERS,
     **UNEVEN_WRAPPERS,
     **{name: Wrapper(text, "", counted=False) for name, text in _TEXT_ALONE.items()},
+    "got_ocr2": Wrapper(
+        "qwen2",
+        "got_ocr2_vision",
+        _halved_twice,
+        tied=True,
+        tower=VisionFamily(
+            _segmenter, tower_sizes(768, 3072, 12, 12, image_size=1024, patch_size=16)
+        ),
+    ),
+    "blip-2": Wrapper(
+        "opt",
+        "blip_2_vision_model",
+        _queries,
+        text_may_tie=True,
+        tower=VisionFamily(_eva, tower_sizes(1408, 6144, 39, 16, image_size=224, patch_size=14)),
+    ),
     **{
         f"minicpmv {version}": Wrapper(text, "siglip", _resampler, tower=_MINICPM_TOWER)
         for version, text in _MINICPM_TEXTS.items()

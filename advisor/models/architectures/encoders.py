@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -143,6 +143,76 @@ def _in_groups(a: Arch) -> int:
     return up_down(a) // a.keys.number("num_groups", 1, least=1)
 
 
+def _shared_block(a: Arch) -> int:
+    """ALBERT's block, which every layer of a group works through: stored once, as if in the first.
+
+    What brings the narrow words to the width of the block is there even where both are one.
+    """
+    width = a.intermediate
+    block = projections(a) + all_bias(a) + up_down(a) + width + a.hidden + 4 * a.hidden
+    groups = a.keys.number("num_hidden_groups", 1, least=1)
+    mapped = a.hidden * (_narrow(a) + 1) if _narrow(a) == a.hidden else 0
+    return groups * a.keys.number("inner_group_num", 1, least=1) * block + mapped
+
+
+def _speaks_or_pools(a: Arch) -> int:
+    """The head of a masked language model, or a pooler."""
+    return _narrow_speaks(a) or a.hidden * (a.hidden + 1)
+
+
+def _no_words(_: Arch) -> int:
+    """Sound has no table of words."""
+    return 0
+
+
+def _convolved(a: Arch) -> Sequence[int]:
+    dims = a.keys.wholes("conv_dim") or (512,) * 7
+    return dims[: a.keys.number("num_feat_extract_layers", len(dims), least=1)]
+
+
+def _unnormed(a: Arch) -> int:
+    """HuBERT's projection of sound may go without its norm."""
+    return 0 if a.keys.flag("feat_proj_layer_norm", default=True) else -2 * _convolved(a)[-1]
+
+
+def _listener(a: Arch) -> int:
+    """Convolutions over the wave, their projection, and the one that stands for positions."""
+    dims = _convolved(a)
+    kernels = a.keys.wholes("conv_kernel") or (10, 3, 3, 3, 3, 2, 2)
+    biased = a.keys.flag("conv_bias")
+    waves = sum(
+        out * (into * kernel + biased)
+        for into, out, kernel in zip((1, *dims), dims, kernels, strict=False)
+    )
+    normed = dims if a.keys.word("feat_extract_norm") == "layer" else dims[:1]
+    projection = 2 * dims[-1] + a.hidden * (dims[-1] + 1)
+    groups = a.keys.number("num_conv_pos_embedding_groups", 16, least=1)
+    kernel = a.keys.number("num_conv_pos_embeddings", 128, least=1)
+    places = a.hidden * (a.hidden // groups) * kernel + a.hidden + kernel
+    return waves + 2 * sum(normed) + projection + places
+
+
+def _masked_sound(a: Arch) -> int:
+    """The vector that stands for masked sound, kept unless training masks none."""
+    times = a.keys.find("mask_time_prob")[1], a.keys.find("mask_feature_prob")[1]
+    return a.hidden if times[0] is None or any(times) else 0
+
+
+def _gated_places(a: Arch) -> int:
+    """WavLM's gate over relative positions, in every layer."""
+    return a.heads + 8 * (a.head_dim + 1)
+
+
+def _buckets(a: Arch) -> int:
+    return a.keys.number("num_buckets", 320, least=1) * a.heads
+
+
+def _adapted(a: Arch) -> str:
+    plain = all(f"{name}".endswith("Model") for name in a.keys.items("architectures") or ())
+    alone = plain and not a.keys.maybe("adapter_attn_dim")
+    return "" if alone else "its head, or what adapts it, is not counted"
+
+
 def _three_hidden(a: Arch) -> int:
     return 3 * a.hidden
 
@@ -161,6 +231,23 @@ _BERT = Family(
     kinds=always("N"),
     tied=True,
     role="encoder",
+)
+
+
+_LISTENS = Family(
+    mixers=_BERT.mixers,
+    dense=_BERT.dense,
+    norms=_BERT.norms,
+    final=_BERT.final,
+    embedding=_no_words,
+    output=_no_words,
+    extras=(_listener, _masked_sound),
+    kinds=_BERT.kinds,
+    tied=True,
+    role="encoder",
+    unsupported=("add_adapter",),
+    uncounted=_adapted,
+    defaults={"vocab_size": 32},
 )
 
 
@@ -225,6 +312,29 @@ ENCODERS: Final[Mapping[str, Family]] = {
         tied=True,
         role="encoder",
         defaults={"max_position_embeddings": 512},
+    ),
+    "albert": Family(
+        mixers={"N": ()},
+        dense=(),
+        norms=(),
+        first=(_shared_block,),
+        final=(),
+        embedding=_narrow_words,
+        output=_narrow_words,
+        extras=(_narrow_places, _speaks_or_pools),
+        kinds=_BERT.kinds,
+        tied=True,
+        role="encoder",
+        defaults={"max_position_embeddings": 512, "embedding_size": 128},
+    ),
+    "wav2vec2": _LISTENS,
+    "hubert": replace(
+        _LISTENS,
+        extras=(*_LISTENS.extras, _unnormed),
+        unsupported=("add_adapter", "conv_pos_batch_norm"),
+    ),
+    "wavlm": replace(
+        _LISTENS, mixers={"N": (projections, all_bias, _gated_places)}, first=(_buckets,)
     ),
     "nomic_bert": Family(
         mixers={"N": (projections,)},
