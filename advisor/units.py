@@ -76,6 +76,12 @@ _SIZE = re.compile(
     r"(\d++(?:\.\d++)?)\s*+(?:([MGT])(?:i?[BO]?|igs?|(?:ig|eg|er)a(?:bytes?)?))?", re.IGNORECASE
 )
 _WHOLE = re.compile(r"(-?\d[\d,_]*+(?:\.\d++)?(?:[eE]\+?\d{1,3})?)([kKmM]?)")
+_BESIDE_WHOLE = re.compile(
+    r"^[~\u2248]\s*|(?<=\d)[ \u00a0\u202f](?=\d{3}(?!\d))|(?<=\d)\s+(?=[km]\b)|(?<=[km])i$"
+    r"|\s*(?:of\s+)?(?:tokens?|toks?|ctx|context(?:\s+(?:length|window|size))?)$",
+    re.IGNORECASE,
+)
+"""What people write beside a number of tokens: ``~32k ctx``, ``200 000``, ``100K tokens``."""
 _DECIMAL = re.compile(r"(?<=[KMGT])B\s*$")
 _MOST_DIGITS = 400
 """Of a number that is multiplied exactly."""
@@ -206,7 +212,7 @@ _ROUNDED_POWERS = {float((1 << n) // 1000): 1 << n for n in range(16, 20)}
 
 
 def parse_whole(text: str) -> int:
-    """Read a whole number of tokens or things: ``32768``, ``32,768``, ``1e5``, ``32k``, ``1M``.
+    """Read a whole number of tokens or things: ``32,768``, ``1e5``, ``32k``, ``100K tokens``.
 
     ``k`` and ``m``, small or large, are 2^10 and 2^20, as contexts are told; ``262k`` is 2^18,
     which is 262 thousands and some.
@@ -214,7 +220,8 @@ def parse_whole(text: str) -> int:
     Raises:
         UnitError: Not a whole number.
     """
-    matched = _WHOLE.fullmatch(text.strip())
+    plainly = text.strip()
+    matched = _WHOLE.fullmatch(plainly) or _WHOLE.fullmatch(_BESIDE_WHOLE.sub("", plainly))
     number = float(matched[1].replace(",", "").replace("_", "")) if matched else math.nan
     unit = matched[2].casefold() if matched else ""
     if unit == "k" and (power := _ROUNDED_POWERS.get(number)):

@@ -19,9 +19,9 @@ from advisor.errors import RequestError, UserError, raise_problems
 from advisor.estimator.limits import find_limits, first_batch_too_large, smallest_capacity_bytes
 from advisor.estimator.placement import host_fits
 from advisor.estimator.speed import estimate_speed
+from advisor.knowledge import names
 from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.index import plain_key
-from advisor.knowledge.names import find_framework
 from advisor.knowledge.types import Framework, Gpu, Knowledge
 from advisor.knowledge.vocabulary import FactValue
 from advisor.models.stored_tensors import Model
@@ -129,6 +129,8 @@ def estimate(request: Request, knowledge: Knowledge) -> Base:
     """
     request = with_ram_here(request)
     scenario = resolved(request, knowledge)
+    if request.framework and names.sized_framework(knowledge, request.framework) is None:
+        request = replace(request, framework=None)  # nothing of it is known that could be kept
     now = outlook_of(scenario, knowledge)
     speed = now.speed
     if not now.fits and host_fits(scenario, now.memory):
@@ -231,7 +233,7 @@ def variant_warnings(request: Request, scenario: Scenario, knowledge: Knowledge)
     if not request.framework:
         return
     framework, base = scenario.framework, scenario.framework.name
-    asked = find_framework(knowledge, request.framework)
+    asked = names.framework_meant(knowledge, request.framework) or framework
     told = request.framework if asked is framework else asked.name
     if asked.loads_with and framework is not asked:
         yield f"{asked.name} loads models with several programs; {base} is the one that is sized."
@@ -240,10 +242,11 @@ def variant_warnings(request: Request, scenario: Scenario, knowledge: Knowledge)
             built = f"built on {base} and " if asked is framework else ""
             yield f"{name} is {built}sized as {base}: {difference}."
             yield from _not_itself(asked, scenario)
-    architecture = scenario.gpu.architecture if scenario.gpu else ""
-    listed = {*framework.formats} - {*framework.not_on}
-    for name in (scenario.precision.name, architecture):
-        if name in framework.beyond and name not in listed:
+    chip = scenario.gpu.architecture if scenario.gpu else ""
+    precision, caches = scenario.precision, (scenario.kv_cache_k.name, scenario.kv_cache_v.name)
+    shape = scenario.model.shape.model_type
+    for name in dict.fromkeys((precision.name, precision.kind, chip, shape, *caches)):
+        if name in framework.beyond and name not in framework.formats:
             yield f"{framework.beyond[name]}."
 
 

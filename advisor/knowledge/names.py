@@ -6,7 +6,8 @@ Cards are read by ``advisor.reading``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Protocol, TypeVar
 
 from advisor.errors import RequestError, by_letters, most_alike, nearest
@@ -50,7 +51,7 @@ def find_model(knowledge: Knowledge, text: str) -> ModelRecord:
         return knowledge.models[name]
     if "/" in text:
         return _same_publisher(knowledge, text)
-    names = _models_called(knowledge, text)
+    names = models_with(knowledge, text)
     if len(names) > 1:
         raise RequestError(
             f"'{text}' names several models: {_listed(names)}.", hint="Write one of these."
@@ -60,15 +61,15 @@ def find_model(knowledge: Knowledge, text: str) -> ModelRecord:
     return knowledge.models[names[0]]
 
 
-def _models_called(knowledge: Knowledge, text: str) -> Sequence[str]:
+def models_with(knowledge: Knowledge, text: str) -> Sequence[str]:
     """Name the models of just this name, or else those that have all of its words."""
     exact = models_called(knowledge).get(model_key(text))
-    return exact or _models_with(model_cores(knowledge), model_core(text))
+    return exact or _with_cores(model_cores(knowledge), model_core(text))
 
 
 def family_called(knowledge: Knowledge, text: str) -> str | None:
     """Give the family that a text names, where several models are called so: all of it."""
-    named = _models_called(knowledge, text)
+    named = models_with(knowledge, text)
     families = {knowledge.models[name].family for name in named}
     if len(named) < 2 or len(families) != 1:  # noqa: PLR2004
         return None
@@ -143,16 +144,74 @@ def _says_no_runtime(word: str) -> bool:
     return bool(_RELEASE.fullmatch(key)) or key in _BESIDE_RUNTIME or key in BACKEND_OF_WORD
 
 
-def sized_framework(knowledge: Knowledge, text: str) -> Framework:
-    """Find the runtime as which a name is sized: of one known by name alone, what is nearest to it.
+def framework_meant(knowledge: Knowledge, text: str) -> Framework | None:
+    """Find a runtime by its name, or as what another program's name says that it is built on.
+
+    None where nothing here describes the program.
 
     Raises:
-        RequestError: Unknown, with the nearest names.
+        RequestError: It is nearly a name that is known, or none at all.
     """
-    found = find_framework(knowledge, text)
-    if found.sized or found.loads_with:
+    try:
+        return find_framework(knowledge, text)
+    except RequestError:
+        if _TRAINS.search(text):
+            raise RequestError(
+                f"{text} trains models, and training is not sized here",
+                hint="Name what the model is to run with, or leave the framework out.",
+            ) from None
+        if not any(map(str.isalpha, text)) or _is_slip(knowledge, text):
+            raise
+        return _borne(knowledge, text)
+
+
+_TRAINS = re.compile(
+    r"axolotl|torchtune|llama[- ]?factory|\b(?:peft|trl|megatron)\b", re.IGNORECASE
+)
+
+
+def _is_slip(knowledge: Knowledge, text: str) -> bool:
+    """Whether a text is nearly the name of a runtime."""
+    known = map(str.casefold, _spellings(knowledge.frameworks.values()))
+    return bool(get_close_matches(text.casefold(), known, 1, _SLIP))
+
+
+_SLIP = 0.8
+
+
+def _borne(knowledge: Knowledge, text: str) -> Framework | None:
+    """Find the one runtime whose name a program bears: ``vllm-gfx906``, ``Jan.ai``."""
+    found = (_named(knowledge.frameworks, w)[:1] for w in _PARTS.findall(text) if len(w) > 1)
+    meant = {one.name: one for pair in found for one in pair}
+    return meant.popitem()[1] if len(meant) == 1 else None
+
+
+_PARTS = re.compile(r"llama\.?cpp|[a-z0-9]+", re.IGNORECASE)
+
+
+def sized_framework(knowledge: Knowledge, text: str) -> Framework | None:
+    """Find the runtime as which a name is sized: of one known by name alone, what is nearest to it.
+
+    None where nothing is: then whatever runs the format stands for it.
+
+    Raises:
+        RequestError: As ``framework_meant``.
+    """
+    found = framework_meant(knowledge, text)
+    if found is None or found.sized or found.loads_with:
         return found
-    return next((f for f in knowledge.frameworks.values() if found.name in f.variants), found)
+    return next((f for f in knowledge.frameworks.values() if found.name in f.variants), None)
+
+
+def runtime_said(knowledge: Knowledge, text: str | None, taken: Framework) -> Iterator[str]:
+    """Say as what a program is sized that is no runtime known here."""
+    if not text:
+        return
+    own = "what it does its own way is not counted"
+    if sized_framework(knowledge, text) is None:
+        yield f"Nothing here describes {text}: it is sized as {taken.name}, and {own}."
+    elif not (_named(knowledge.frameworks, text) or _beside_a_runtime(knowledge, text)):
+        yield f"{text} is sized as {taken.name}, whose name it bears; {own}."
 
 
 def find_kv_type(knowledge: Knowledge, text: str, framework: Framework | None = None) -> KvType:
@@ -176,7 +235,7 @@ def _kv_types_called(knowledge: Knowledge, text: str) -> tuple[KvType, ...]:
     raise _unknown("KV-cache type", text, knowledge.kv_types, ", ".join(knowledge.kv_types))
 
 
-def _models_with(cores: Sequence[tuple[str, str]], wanted: Sequence[str]) -> list[str]:
+def _with_cores(cores: Sequence[tuple[str, str]], wanted: Sequence[str]) -> list[str]:
     """List the models with exactly these words, or else with all of them."""
     if not wanted:
         return []
@@ -239,7 +298,7 @@ def _same_publisher(knowledge: Knowledge, text: str) -> ModelRecord:
     publisher, _, name = text.partition("/")
     if "/" in name:
         raise unknown_repository(knowledge, text)
-    named = _models_called(knowledge, name)
+    named = models_with(knowledge, name)
     found = knowledge.models[named[0]] if len(named) == 1 else None
     if not found or (found.hf_id or "").partition("/")[0].casefold() != publisher.casefold():
         raise unknown_repository(knowledge, text)
@@ -250,7 +309,7 @@ def unknown_repository(knowledge: Knowledge, text: str) -> RequestError:
     """Say that this Hugging Face id is not known; its last part may be, or be near one that is."""
     hint = "Give a local folder with its config.json, or let 'advisor advise --hub' look it up."
     name = text.rpartition("/")[2]
-    named = _models_called(knowledge, name)
+    named = models_with(knowledge, name)
     if len(named) == 1:
         hint = f"Did you mean '{knowledge.models[named[0]].hf_id or named[0]}'?"
     elif near := _near_models(knowledge, name):

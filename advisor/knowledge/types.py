@@ -266,7 +266,7 @@ class Framework(Struct, frozen=True, omit_defaults=True):
     backends_beside: Texts = ()  # what it computes with beside the vendor's own
     one_backend_on: Texts = ()  # vendors on whose cards it has the vendor's own alone
     beyond: Annotated[Mapping[str, str], Kind(mapping(written))] = field(default_factory=dict)
-    """Formats and card architectures that only other releases or builds run -> a clause on it."""
+    """What only other releases or builds run, or is had where it is asked for -> a clause on it."""
     not_sized: Annotated[Mapping[str, str], _UNSIZED] = field(default_factory=dict)
     """Ways it has, makers and kinds of format that it runs, not sized here, each with why."""
     format_limits: Annotated[Mapping[str, FormatLimit], Kind(nodes)] = field(default_factory=dict)

@@ -34,7 +34,7 @@ from advisor.reading.known import (
 )
 from advisor.units import GIB
 
-_JOINED = re.compile(r"(?<!\s)\s++\+\s*+|\+(?=\S)")
+_JOINED = re.compile(r"(?<!\s)\s++\+\s*+|\+(?=[^\s)])")
 """``Max+ 395`` is part of a name: there the sign has a space behind it and none before."""
 _MEMORY_OF_ALL = re.compile(
     r"\(?\b(\d{2,4})\s*gi?b\b(?:\s+(?:of\s+)?vram)?(?:\s+total)?\)?", re.IGNORECASE

@@ -90,7 +90,14 @@ _TYPE_UNSAID: Final = f", since nothing tells its type; {_USUAL_TYPE} is usual"
 _FRACTION: Final = re.compile(r"(?:dynamic[-_ ])?(\d\.\d{1,3})[-_ ]?bits?")
 """A mean over all tensors, as makers of mixed GGUF files tell it: ``1.58-bit``."""
 _CLASS: Final = re.compile(r"(?<=_k)\s*-\s*(small|medium|large)\b")
-_SAYS_NOTHING: Final = frozenset({"torch", "weights", "weight", "only", "format", "precision"})
+_SAYS_NOTHING: Final = frozenset(
+    """default dynamic format ollama only precision qat quant quants quantized torch weight
+    weights""".split()  # noqa: SIM905  a table of words
+)
+_USUAL_OF_BITS: Final = {
+    "Q2": "Q2_K", "Q3": "Q3_K_M", "Q4": "Q4_K_M", "Q5": "Q5_K_M", "Q6": "Q6_K", "Q8": "Q8_0",
+}  # fmt: skip
+"""Of a GGUF type that tells its bits alone: ``gguf q4``."""
 
 
 def _beside(knowledge: Knowledge, folded: str) -> _Found | None:
@@ -100,10 +107,11 @@ def _beside(knowledge: Knowledge, folded: str) -> _Found | None:
     left = {*_parts(said.rest)} - known.filler - known.packers - _SAYS_NOTHING
     if left or plain_key(said.precision) in {"", plain_key(folded)}:
         return None
+    named = _USUAL_OF_BITS.get(said.precision.upper(), said.precision)
     try:
-        return find_format_candidates(knowledge, said.precision), "", False
+        return find_format_candidates(knowledge, named), "", False
     except RequestError:
-        return patterned(knowledge, said.precision)
+        return patterned(knowledge, named)
 
 
 def _under(knowledge: Knowledge, inner: str) -> _Found | None:
@@ -190,6 +198,7 @@ _WORDS: Final[Sequence[tuple[str, str]]] = (
     (r"(int8[-_ ]?)?w8a8([-_ ]?int8)?|smoothquant", "INT8 W8A8"),
     (r"(bnb|bitsandbytes)[-_ ]?(4[-_ ]?bits?|nf4|int4)|4[-_ ]?bits?[-_ ]?bnb|nf4", "NF4"),
     (r"(bnb|bitsandbytes)[-_ ]?(8[-_ ]?bits?|int8)|8[-_ ]?bits?[-_ ]?bnb", "INT8 (bitsandbytes)"),
+    (r"(?:mlx[-_ ]?)?dwq[-_ ]?([3468])[-_ ]?bits?|([3468])[-_ ]?bits?[-_ ]?dwq", "MLX N-bit"),
     (r"mlx[-_ ]?([3468])[-_ ]?bits?|([3468])[-_ ]?bits?[-_ ]?mlx|mlx[-_ ]?q([3468])", "MLX N-bit"),
     (r"hqq([-_ ]?4[-_ ]?bits?)?|4[-_ ]?bits?[-_ ]?hqq", "HQQ 4-bit"),
     (r"eetq", "EETQ"),

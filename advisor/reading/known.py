@@ -88,11 +88,14 @@ _NO_CARD = re.compile(
     r"|none\s*\(.*\)",
     re.IGNORECASE,
 )
+_RAM_BESIDE = re.compile(r"(?<![\w.])\d{1,4}\s*gi?b(?!\w)", re.IGNORECASE)
 
 
 def names_processor(text: str) -> bool:
     """Whether a text says that there is no card: ``cpu``, ``no GPU``, ``processor:64GB``."""
-    return _NO_CARD.fullmatch(text.partition(":")[0].strip()) is not None
+    name = text.partition(":")[0].strip()
+    before = _RAM_BESIDE.split(name, maxsplit=1)[0].rstrip(" ,;+(") or name
+    return any(map(_NO_CARD.fullmatch, (name, before)))
 
 
 @by_text
@@ -120,7 +123,9 @@ def known_card(knowledge: Knowledge, text: str) -> Gpu | None:
     name, colon, size_text = text.partition(":")
     size = size_after_colon(text, size_text) if colon else None
     if names_processor(name):
-        return replace(PROCESSOR, vram_bytes=size)
+        beside = None if colon else _RAM_BESIDE.search(name)
+        said = size_after_colon(text, beside[0]) if beside else size
+        return replace(PROCESSOR, vram_bytes=said)
     words = frozenset(gpu_words(name))
     matches = matches_of(knowledge, words) if gpu_core(name) else []
     sizes = {word for word in words if is_size_word(word)}

@@ -66,18 +66,33 @@ def several_cards(text: str, cards: Sequence[Gpu]) -> RequestError:
     return RequestError(f"'{text}' names several cards: {names}.", hint="Write one of these.")
 
 
-def larger_chip(cards: Sequence[Gpu]) -> Reading | None:
-    """Take a larger chip of a series for one that has not so much memory: ``M1 32GB``, an M1 Pro.
+def larger_chip(cards: Sequence[Gpu], named: Gpu) -> Reading | None:
+    """Take the next of a series for a card that has not so much memory.
+
+    ``M1 32GB`` is an M1 Pro, ``4070 Ti 16GB`` a 4070 Ti SUPER where it alone of that number has it.
 
     Args:
         cards: Those of the series with the memory said.
+        named: The card that has it not.
     """
-    if not cards or not all(MAKERS[one.vendor].one_memory for one in cards):
+    if not cards:
         return None
     least = min(cards, key=lambda one: one.bandwidth_bytes_s or 0.0)
     size = f"{(least.vram_bytes or 0) / GIB:g} GB"
-    how = f" with {size}, the smallest of its series that has so much"
-    return Reading(least, None, tuple(cards), how)
+    if all(MAKERS[one.vendor].one_memory for one in cards):
+        how = f" with {size}, the smallest of its series that has so much"
+        return Reading(least, None, tuple(cards), how)
+    own = set(gpu_core(named.name))
+    marked = [one for one in cards if _MARKS_AFTER.issuperset(_told(one) - own)]
+    how = f" with {size}, the one of that number that has so much"
+    return Reading(marked[0], None, (), how) if len(marked) == 1 else None
+
+
+def _told(gpu: Gpu) -> set[str]:
+    return {word for word in gpu_core(gpu.name) if not is_size_word(word)}
+
+
+_MARKS_AFTER = frozenset({"super", "ti", "xt", "xtx"})
 
 
 def sizes_wanted(gpu: Gpu, text: str) -> RequestError:

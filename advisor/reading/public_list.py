@@ -172,15 +172,15 @@ def beginning(name: str) -> Iterator[PublicModel]:
             yield found
 
 
-def containing(text: str, most: int) -> list[PublicModel]:
+def containing(text: str, most: int, exactly: str = "") -> list[PublicModel]:
     """List the most downloaded repositories whose name holds a text, whatever separates its words.
 
-    It reads the whole list, some 20 ms.
+    It reads the whole list, some 50 ms; less where a line has to hold a word ``exactly``.
     """
     wanted = bare_key(text.strip())
     found: dict[str, PublicModel] = {}
     for path in places() if wanted else ():
-        for one in _from(path, ("", ""), wanted):
+        for one in _from(path, ("", ""), wanted, exactly.encode()):
             found.setdefault(one.hf_id.lower(), one)
     return sorted(found.values(), key=lambda one: (-(one.hf_downloads or 0), one.hf_id))[:most]
 

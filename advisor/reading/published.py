@@ -7,7 +7,8 @@ name here is known by its word alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -15,15 +16,18 @@ from msgspec import json
 from msgspec.structs import replace
 
 from advisor.files import data_dir
+from advisor.knowledge.index import model_words
+from advisor.knowledge.names import models_with
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.memo import by_identity
 from advisor.models.shape import UNKNOWN
-from advisor.reading.format_patterns import GGUF_TYPE, PLAIN, FormatSaid, said_in
+from advisor.reading.format_patterns import GGUF_TYPE, PLAIN, FormatSaid, default_tag, said_in
 from advisor.reading.name_parts import NameParts, words
 from advisor.reading.public_list import (
     PublicModel,
     bare_key,
     beginning,
+    containing,
     every_named,
     exact,
     sort_key,
@@ -279,11 +283,36 @@ def _packs(word: str) -> bool:
     return named or _UNNAMED.fullmatch(word) is not None
 
 
-_RELEASE: Final = re.compile(r"a\d+(?:\.\d+)?b|\d{4}|\d+k|\d+e|v\d(?:[.-]\d)?|[bf]?f16|bf16")
+_RELEASE: Final = re.compile(
+    r"preview|a\d+(?:\.\d+)?b|\d{4}|\d+k|\d+e|v\d(?:[.-]\d)?|[bf]?f16|bf16"
+)
 """Words behind a name that tell a release of it: active size, date, context, experts, version."""
 _SIZED: Final = re.compile(r"\d+(?:\.\d+)?[bm]")
 _LEAST_TAKEN: Final = 100
 """Downloads below which nobody means a repository that is not named in full."""
+
+
+def most_taken(knowledge: Knowledge, text: str) -> Sequence[ModelRecord]:
+    """List the models of one family that a text names, the library's own or most downloaded first.
+
+    Nothing where it names one or none, or leaves the family out.
+    """
+    records = [knowledge.models[name] for name in models_with(knowledge, text)]
+    families = {record.family for record in records}
+    if len(records) <= 1 or len(families) != 1:
+        return ()
+    if model_words(families.pop())[:1] != model_words(text)[:1]:
+        return ()
+    spelled = ("".join(text.split()), "-".join(text.split()))
+    tags = (default_tag(NameParts(name)) for name in spelled)
+    usual = {model_words(tag.model) for tag in tags if tag}
+    return sorted(records, key=lambda one: _taken(one, usual), reverse=True)
+
+
+def _taken(record: ModelRecord, usual: Collection[Sequence[str]]) -> tuple[bool, int]:
+    """Rank a model by whether it is the library's, then by downloads."""
+    public = exact(record.hf_id) if record.hf_id else None
+    return model_words(record.name) in usual, (public and public.hf_downloads) or 0
 
 
 def abridged(name: str, makers: Sequence[str]) -> Sequence[PublicModel]:
@@ -299,20 +328,49 @@ def abridged(name: str, makers: Sequence[str]) -> Sequence[PublicModel]:
     """
     stems = dict.fromkeys((bare_key(name), bare_key(name).replace(".", "-")))
     before = ("", *(f"{maker}-" for maker in makers))
-    begun = (one for stem in stems for maker in before for one in _begun(f"{maker}{stem}"))
-    found = sorted(begun, key=lambda one: (is_packed(one), -(one.hf_downloads or 0)))
-    wide = {(one.num_hidden_layers, one.hidden_size, one.vocab_size) for one in found}
+    begun = [one for stem in stems for maker in before for one in _begun(f"{maker}{stem}")]
+    found = sorted(
+        begun or _with_words(name), key=lambda one: (is_packed(one), -(one.hf_downloads or 0))
+    )
+    wide = {(one.num_hidden_layers, one.hidden_size) for one in found}
     return found if len(wide) == 1 else ()
+
+
+def _with_words(name: str) -> Iterator[PublicModel]:
+    """Give the repositories of just these words in any order and spelling, beside marks.
+
+    The size has to be one of them, and a word that is no common one.
+    """
+    wanted = Counter(model_words(name))
+    telling = max((word for word in wanted if word.isalpha()), key=len, default="")
+    size = next(filter(_SIZED.fullmatch, wanted), "")
+    if len(telling) < _TELLING or not size:
+        return
+    spelled = (size, size.upper())
+    for one in (one for word in spelled for one in containing(telling, _MOST_LOOKED_AT, word)):
+        rest = Counter(model_words(unpacked_name(one.name)))
+        lacks = wanted - rest
+        rest.subtract(wanted)
+        if not lacks and _is_meant(one, list((+rest).elements())):
+            yield one
+
+
+_TELLING: Final = 4
+_MOST_LOOKED_AT: Final = 2000
 
 
 def _begun(stem: str) -> Iterator[PublicModel]:
     for one in beginning(stem):
         rest = bare_key(unpacked_name(one.name)).removeprefix(stem)
         marks = [word for word in rest.split("-") if word]
-        known = (one.hf_downloads or 0) >= _LEAST_TAKEN and one.num_hidden_layers
-        known = known and not is_draft(one)
-        if known and rest[:1] in {"", "-"} and all(map(_marks_release, marks)):
+        if rest[:1] in {"", "-"} and _is_meant(one, marks):
             yield one
+
+
+def _is_meant(one: PublicModel, marks: Sequence[str]) -> bool:
+    """Whether people may mean a repository whose name has these words more than they wrote."""
+    known = (one.hf_downloads or 0) >= _LEAST_TAKEN and one.num_hidden_layers
+    return bool(known) and not is_draft(one) and all(map(_marks_release, marks))
 
 
 def _marks_release(word: str) -> bool:

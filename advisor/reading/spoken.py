@@ -52,7 +52,7 @@ _APART = (
     (re.compile(r"\barc (?=(?:3[158]|7[357])0\b)"), "arc a"),
     (re.compile(r"\b(\d{4}) ?tis\b"), r"\1 ti super"),
 )
-_SUPER = re.compile(r"\b(\d{4}(?: ?ti)?) ?s\b", re.IGNORECASE)
+_SUPER = re.compile(r"(?<!\d)(\d{4}(?: ?ti)?) ?s\b", re.IGNORECASE)
 _PLURAL = re.compile(r"\b((?:[a-z]+ ?)?\d+(?: ?(?:ti|xt|xtx|gb?))?)['\u2019]?s\b", re.IGNORECASE)
 _SERIES = re.compile(r"\b[gr]tx(?![a-z])", re.IGNORECASE)
 _NO_SERIES = ", which is no "
@@ -61,8 +61,7 @@ _BRACKETED = re.compile(r"\[([^\]]{2,})\]")
 """Where lspci writes the card, behind the name of its chip: ``GA102 [GeForce RTX 3090]``."""
 _LETTER_O = re.compile(r"(?<=\d)o+|o+(?=[0-9o]*\d)", re.IGNORECASE)
 _LETTER_L = re.compile(r"(?<=\d)[li]+|[li](?=\d)", re.IGNORECASE)
-_MEMORY = re.compile(r"(?:lp|g)?ddr\w+|hbm\w*")
-_CORES = re.compile(r"\d+core")
+_MEMORY, _CORES = re.compile(r"(?:lp|g)?ddr\w+|hbm\w*"), re.compile(r"\d+core")
 _CHIP = re.compile(r"gfx\d{3,4}[a-f]?")
 """AMD's name of a chip, as its drivers print it; the card's own name says which."""
 _YEAR = re.compile(r"20[12]\d")
@@ -166,7 +165,7 @@ class _Asked(Struct, frozen=True):
         size = next((one.size for one in tier if one.size), None)
         if size is None:
             return None
-        if larger := larger_chip([_sized(one) for one in found if self._has_size(one)]):
+        if larger := larger_chip([_sized(c) for c in found if self._has_size(c)], tier[0].gpu):
             return larger
         raise no_such_size(self.knowledge, text, [one.gpu for one in tier], size)
 
@@ -214,12 +213,13 @@ class _Asked(Struct, frozen=True):
                 sizes.add(int(word[:-2]) * GIB)
             elif word.isdigit() and int(word) <= _MOST_BARE and self._sold(gpu, int(word) * GIB):
                 sizes.add(int(word) * GIB)
-            elif not (self._is_year(word) or _is_figure(word, gpu)):
+            elif not (self._is_year(word, gpu) or _is_figure(word, gpu)):
                 return None
         return None if len(sizes) > 1 else next(iter(sizes), 0)
 
-    def _is_year(self, word: str) -> bool:
-        return self.machine is not None and _YEAR.fullmatch(word) is not None
+    def _is_year(self, word: str, gpu: Gpu) -> bool:
+        said = self.machine is not None and _YEAR.fullmatch(word)
+        return bool(said) and 0 <= int(word) - int((gpu.released or word)[:4]) <= 1
 
     def _has_size(self, one: _Candidate) -> bool:
         return one.size is None or self._sold(one.gpu, one.size)

@@ -169,8 +169,8 @@ def _card_shares(started: Started) -> str | None:
 def _model(started: Started) -> str:
     """A repository that holds this very format, or can be loaded in it; else a folder."""
     model, precision = started.scenario.model, started.scenario.precision
-    if started.repository:
-        return started.repository
+    if at := started.repository or (started.gguf_seen if precision.kind == "gguf" else None):
+        return at
     if model.hf_id and started.makes_format:
         return model.hf_id
     if started.as_held and model.origin == "config":

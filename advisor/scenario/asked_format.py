@@ -10,9 +10,11 @@ from typing import Final
 from msgspec import Struct
 
 from advisor.errors import RequestError
+from advisor.knowledge.index import plain_key
+from advisor.knowledge.names import find_kv_type, runtime_said
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.models.stored_tensors import PACKED, Model
-from advisor.reading.format_patterns import bits_of_family, library_format
+from advisor.reading.format_patterns import GGUF_TYPE, bits_of_family, library_format
 from advisor.reading.known import read_format
 from advisor.scenario import divides, sharing, support, ways_for
 from advisor.scenario.capability import is_obtainable
@@ -64,24 +66,46 @@ def formats_for(text: str, model: Model | None, knowledge: Knowledge) -> tuple[F
     return tuple({f.name: f for f in (*released, *alike, *plain)}.values())
 
 
-def precision_said(
+_NOTHING_SAID: Final = re.compile(r"none|default|auto|original|published|any", re.IGNORECASE)
+_UNPACKED: Final = re.compile(
+    r"(?:un|non[- ]?|not )quanti[sz]ed|no[- ]quant(?:i[sz]ation)?|full(?:[- ]precision)?",
+    re.IGNORECASE,
+)
+
+
+def stated(precision: str | None) -> str:
+    """Give the precision that was stated: nothing where the word leaves it open."""
+    text = (precision or "").strip()
+    if _NOTHING_SAID.fullmatch(text):
+        return ""
+    return "16-bit" if _UNPACKED.fullmatch(text) else text
+
+
+def taken_said(
+    request: Request, named: str, chosen: Format, framework: Framework, knowledge: Knowledge
+) -> tuple[str, ...]:
+    """Say which format, types of the cache and runtime were taken for what no entry lists just so.
+
+    ``named`` is what the name of the model says of the format.
+    """
+    of_caches = _caches_said(request, caches_asked(request, knowledge, framework))
+    of_runtime = runtime_said(knowledge, request.framework, framework)
+    return (*_format_said(request.precision, named, chosen, knowledge), *of_caches, *of_runtime)
+
+
+def _format_said(
     text: str | None, named: str, chosen: Format, knowledge: Knowledge
 ) -> tuple[str, ...]:
-    """Say which format was taken for a precision that no entry lists just so.
-
-    Args:
-        text: The precision as stated.
-        named: What the name of the model says.
-        chosen: What was taken.
-        knowledge: The knowledge base.
-    """
-    if not text:
+    if not (text := stated(text)):
         return ()
     if named and chosen not in formats_named(named, knowledge):
         return (f"The name says {named}, the stated precision {text}: that is what is sized.",)
     if text == chosen.name or is_family(text):
         return ()
-    return read_format(knowledge, text).said(text, chosen)
+    read = read_format(knowledge, text)
+    if chosen not in read.formats:
+        return (f"{text} is a type of GGUF files: {chosen.name}, of as many bits, is sized.",)
+    return read.said(text, chosen)
 
 
 def precision_asked(
@@ -97,8 +121,9 @@ def precision_asked(
     Raises:
         RequestError: The files hold a mix that has no name here.
     """
-    if request.precision:
-        return bits_of_family(request.precision, model.held_format if model else None)
+    if said := stated(request.precision):
+        said = _own_of_bits(said, framework)
+        return bits_of_family(said, model.held_format if model else None)
     if model is None:
         return DEFAULT_PRECISION
     if model.held_format:
@@ -126,6 +151,17 @@ def _asked_by_none(model: Model, framework: Framework | None) -> str:
     return DEFAULT_PRECISION if model.origin == "config" and not model.hf_id else USUAL
 
 
+def _own_of_bits(said: str, framework: Framework | None) -> str:
+    """Give MLX's format of as many bits for a type of GGUF, whose words people use for it too."""
+    found = GGUF_TYPE.fullmatch(said.casefold())
+    own = map(_OWN.fullmatch, framework.formats) if found and framework else ()
+    bits = "".join(filter(str.isdigit, said))[:1]
+    return next((one[0] for one in own if one and one[1] == bits), said)
+
+
+_OWN: Final = re.compile(r"MLX (\d)-bit")
+
+
 def is_family(text: str) -> bool:
     """Whether a precision is a name of a family of formats: INT4, 8-bit ..."""
     return support.family_bits(text) is not None
@@ -135,6 +171,54 @@ def is_own_dtype(asked: str, chosen: Format) -> bool:
     """Whether 16 bits were taken as the checkpoint's own type, which no command need name."""
     own = asked == USUAL or _SIXTEEN.fullmatch(asked.strip().casefold())
     return bool(own) and chosen.family == "unquantized"
+
+
+_BITS_ALONE: Final = re.compile(
+    r"(?:kv|q|int|fp|bf)?[-_ ]?(\d{1,2})(?:[-_ ]?bits?)?", re.IGNORECASE
+)
+
+
+def caches_asked(
+    request: Request, knowledge: Knowledge, framework: Framework | None
+) -> tuple[KvType, KvType]:
+    """Find the types of K and V; what says no more than its bits is the framework's own of them.
+
+    Raises:
+        RequestError: Unknown.
+    """
+    both = request.kv_cache or "f16"
+    key, value = request.kv_cache_k or both, request.kv_cache_v or both
+    kind = _cache(key, knowledge, framework)
+    return kind, kind if value == key else _cache(value, knowledge, framework)
+
+
+def _cache(text: str, knowledge: Knowledge, framework: Framework | None) -> KvType:
+    said = _BITS_ALONE.fullmatch(text.strip())
+    bits, found = int(said[1]) if said else 0, None
+    try:
+        found = find_kv_type(knowledge, text, framework)
+    except RequestError:
+        if not (framework and bits):
+            raise
+    if found and (framework is None or found.name in {*framework.kv_types, *framework.beyond}):
+        return found
+    assert framework
+    bits = bits or (_WIDE if found and found.bits == _WIDE else 0)
+    own = (knowledge.kv_types[name] for name in framework.kv_types)
+    meant = next((one for one in own if int(one.bits) == bits), found)
+    return meant or find_kv_type(knowledge, text, framework)
+
+
+_WIDE: Final = 16
+
+
+def _caches_said(request: Request, kinds: tuple[KvType, KvType]) -> Iterator[str]:
+    stated = {request.kv_cache, request.kv_cache_k, request.kv_cache_v}
+    names = {plain_key(name) for kind in kinds for name in (kind.name, *kind.aliases)}
+    for text in sorted(filter(None, stated)):
+        if plain_key(text) not in names:
+            kept = " and ".join(dict.fromkeys(kind.name for kind in kinds))
+            yield f"A cache in {text} is sized as {kept}."
 
 
 def server_caches(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from advisor.errors import RequestError, UserError
 from advisor.knowledge.reach import allowed, check_path
@@ -11,7 +14,9 @@ from advisor.knowledge.types import Knowledge
 from advisor.models import model_from_path, model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.reading import read_model
-from advisor.reading.known import ModelRead
+from advisor.reading.format_patterns import said_in
+from advisor.reading.known import ModelRead, listed
+from advisor.reading.published import most_taken
 from advisor.scenario import Scenario, support
 
 _MODEL_FILES = (".json", ".gguf", ".safetensors")
@@ -45,8 +50,41 @@ def model_named(text: str, knowledge: Knowledge) -> ModelRead:
         return read_model(knowledge, text)
     except RequestError:
         if not _is_folder(text):
+            if meant := _with_a_point(text, knowledge) or _most_usual(text, knowledge):
+                return meant
             raise
     return _from_files(text)
+
+
+def _with_a_point(text: str, knowledge: Knowledge) -> ModelRead | None:
+    """Read a version that lacks its point: ``qwen36-27b``, ``llama31 8b``."""
+    pointed = _VERSION.sub(r"\1.\2", text)
+    if pointed == text or "/" in text:
+        return None
+    try:
+        read = read_model(knowledge, pointed)
+    except UserError:
+        return None
+    return replace(read, said=(f"'{text.strip()}' is read as {read.model.name}.",))
+
+
+_VERSION = re.compile(r"(?<=[a-z])(\d)(\d)(?=[-_\s])", re.IGNORECASE)
+
+
+def _most_usual(text: str, knowledge: Knowledge) -> ModelRead | None:
+    """Take the usual one of several models that a name leaves open: ``gemma 3n``, ``llava 1.5``."""
+    said = said_in(text)
+    named = [one.name for one in most_taken(knowledge, said.rest)]
+    if not named or "/" in text:
+        return None
+    others = named[1:]
+    read = read_model(knowledge, f"{named[0]} {said.precision}".strip())
+    line = f"'{text.strip()}' is read as {read.model.name}, the most usual of that name."
+    also = f" It could also be {listed(others, _MOST_SAID)}."
+    return replace(read, said=(line + also,), others=tuple(others))
+
+
+_MOST_SAID = 4
 
 
 def _of_file_name(text: str, knowledge: Knowledge) -> ModelRead:

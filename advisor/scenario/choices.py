@@ -306,8 +306,19 @@ def _beyond(
 ) -> Pair | None:
     """Take what the stated framework runs in another release, or built for the card by oneself."""
     also = framework.beyond
-    kept_out = tuple(one for one in framework.not_on if one not in also)
-    wider = replace(framework, formats=(*framework.formats, *also), not_on=kept_out)
+    more = (f.name for f in formats if f.name in also or f.kind in also)
+    kinds = {model.shape.model_type, model.shape.outer_type}.intersection(also)
+    wider = replace(
+        framework,
+        model_types=tuple(sorted({*framework.model_types, *kinds})),
+        formats=(*framework.formats, *more),
+        not_on=tuple(one for one in framework.not_on if one not in also),
+        capabilities=[
+            row
+            for row in framework.capabilities
+            if row.about != "card" or not gpu or gpu.architecture not in also
+        ],
+    )
     running = (f for f in formats if not support.obstacle(wider, f, gpu, model))
     best = min(running, key=support.quality_order, default=None) if also else None
     return (best, framework) if best else None

@@ -27,11 +27,12 @@ from advisor.reading import find_cards
 from advisor.reading.known import ModelRead, is_mix
 from advisor.scenario import Scenario, impossible_split, offloads, support
 from advisor.scenario.asked_format import (
+    caches_asked,
     formats_for,
     is_own_dtype,
     precision_asked,
-    precision_said,
     server_caches,
+    taken_said,
 )
 from advisor.scenario.asked_model import draft_problems, find_model_named, model_named
 from advisor.scenario.choices import choose
@@ -90,7 +91,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
     read = problems.attempt(_find_model, request, knowledge)
     request, model = _found_model(request, read, knowledge)
     framework = problems.given(request.framework, lambda one: names.sized_framework(knowledge, one))
-    kv_types = problems.attempt(_kv_types, request, knowledge, framework)
+    kv_types = problems.attempt(caches_asked, request, knowledge, framework)
     asked = problems.attempt(precision_asked, request, model, framework)
     formats = problems.attempt(formats_for, asked, model, knowledge) if asked else None
     backend = problems.attempt(_backend, request, gpu)
@@ -112,14 +113,14 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
     )
     mixed = read.mixed and precision.name == read.precision and not request.precision
     here = said_here(request, cards, knowledge)
-    told = precision_said(request.precision, read.precision, precision, knowledge)
+    told = taken_said(request, read.precision, precision, framework, knowledge)
     scenario = assembled(
         request,
         cards=cards,
         model=model,
         precision=precision,
         framework=framework,
-        kv_types=support.kept_types(_kv_types(request, knowledge, framework), framework, model),
+        kv_types=support.kept_types(caches_asked(request, knowledge, framework), framework, model),
         backend=backend,
         draft=draft,
         pace=pace,
@@ -211,15 +212,6 @@ def _find_model(request: Request, knowledge: Knowledge) -> ModelRead:
     if not request.model:
         raise RequestError("no model is named", hint="Add --model, for example --model llama-3-8b.")
     return model_named(request.model, knowledge)
-
-
-def _kv_types(
-    request: Request, knowledge: Knowledge, framework: Framework | None
-) -> tuple[KvType, KvType]:
-    both = request.kv_cache or "f16"
-    key, value = request.kv_cache_k or both, request.kv_cache_v or both
-    kind = names.find_kv_type(knowledge, key, framework)
-    return kind, kind if value == key else names.find_kv_type(knowledge, value, framework)
 
 
 def _backend(request: Request, gpu: Gpu | None) -> str | None:

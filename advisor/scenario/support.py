@@ -48,7 +48,8 @@ def says_integers(text: str, bits: int) -> bool:
 
 def runs_kv(framework: Framework, kind: KvType, gpu: Gpu | None, shape: Shape | None) -> bool:
     """Whether a framework can keep a model's KV cache in this type on this card."""
-    return kind.name in framework.kv_types and not why_no_cache(framework, kind, gpu, shape)
+    had = kind.name in framework.kv_types or kind.name in framework.beyond
+    return had and not why_no_cache(framework, kind, gpu, shape)
 
 
 def why_no_cache(framework: Framework, kind: KvType, gpu: Gpu | None, shape: Shape | None) -> str:

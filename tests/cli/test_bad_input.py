@@ -57,8 +57,8 @@ def test_all_unknown_names_are_reported_at_once(capsys: Capture) -> None:
 
 def test_precision_the_framework_cannot_run(capsys: Capture) -> None:
     refused(
-        advise(capsys, "--framework", "vLLM", precision="Q4_K_M"),
-        "vLLM",
+        advise(capsys, "--framework", "SGLang", precision="Q4_K_M"),
+        "SGLang",
         "Q4_K_M",
         "give --precision",
     )
@@ -98,7 +98,7 @@ def test_non_numeric_values_are_wrong_usage(capsys: Capture, flag: str, value: s
         ("--ram", "0GB", "memory size"),
         ("--ram-bandwidth", "80 W", "80GB/s"),
         ("--kv-cache", "q3_0", "q3_0"),
-        ("--kv-cache", "fp8", "llama.cpp"),
+        ("--kv-cache", "fp8_e5m2", "llama.cpp"),
         ("--backend", "CUDNN", "CUDA"),
         ("--depth", "9000", "depth"),
         ("--draft-model", "llama-3-b", "llama-3-b"),

@@ -300,10 +300,42 @@ BESIDE = {
 }
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("vllm-gfx906", "vLLM"), ("Jan.ai", "llama.cpp"), ("nano-vllm", "vLLM"),
+        ("open-webui + ollama", "Ollama"), ("mlx_lm.server", "MLX-LM"), ("TEI", "transformers"),
+        ("FreeToken", None), ("mistral.rs", None), ("DeepSpeed", None),
+    ],
+)  # fmt: skip
+def test_a_program_is_sized_as_what_its_name_bears_or_as_any(
+    knowledge: Knowledge, text: str, name: str | None
+) -> None:
+    found = sized_framework(knowledge, text)
+    assert (found.name if found else None) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("olama", "Did you mean 'Ollama'"), ("koboltcpp", "unknown framework"),
+        ("axolotl", "trains models"), ("LLaMA-Factory", "trains models"), ("0.11", "unknown"),
+    ],
+)  # fmt: skip
+def test_slips_and_trainers_are_no_other_program(
+    knowledge: Knowledge, text: str, said: str
+) -> None:
+    with pytest.raises(RequestError) as refused:
+        sized_framework(knowledge, text)
+    assert said in str(refused.value)
+
+
 def test_frameworks_and_cache_types_are_found_by_name(knowledge: Knowledge) -> None:
     assert find_framework(knowledge, "LLAMA.CPP").name == "llama.cpp"
     for text, name in BESIDE.items():
-        assert sized_framework(knowledge, text).name == name, text
+        found = sized_framework(knowledge, text)
+        assert found is not None
+        assert found.name == name, text
     for text in ("vllm sglang", "ollama vllm", "foo vllm", "0.11"):
         with pytest.raises(RequestError):
             find_framework(knowledge, text)

@@ -239,6 +239,7 @@ def test_cache_types_have_the_bits_of_their_blocks(known: Knowledge) -> None:
     for name in ("q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "f16", "f32", "bf16"):
         assert known.kv_types[name].bits == known.ggml_types[name.upper()].bits_per_weight
     quantised = {k.name for k in known.kv_types.values() if k.needs_flash_attention}
+    quantised -= known.frameworks["llama.cpp"].beyond.keys()
     assert quantised == {"q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"}
 
 

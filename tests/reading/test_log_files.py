@@ -241,7 +241,7 @@ def test_the_processor_of_a_mac_is_its_card(line: str) -> None:
 def test_what_was_read_is_shown_where_the_request_is_refused(
     capsys: Capture, tmp_path: Path
 ) -> None:
-    code, out, err = diagnose(capsys, tmp_path, REFUSED, *FLAGS, "--precision", "Q4_K_M")
+    code, out, err = diagnose(capsys, tmp_path, REFUSED, *FLAGS, "--precision", "EXL3 4.0bpw")
     assert code == 1
     assert "weights on the cards, each card  15.0 GiB" in out
     assert "vLLM" in err

@@ -233,7 +233,7 @@ def asked(row: list[str]) -> tuple[Request, str]:
     return request, meant
 
 
-@pytest.mark.parametrize(("name", "least"), [("threads.tsv", 0.98), ("questions.tsv", 0.9)])
+@pytest.mark.parametrize(("name", "least"), [("threads.tsv", 0.97), ("questions.tsv", 0.9)])
 def test_whole_questions_are_understood_at_the_first_try(name: str, least: float) -> None:
     missed, wrong = [], []
     for request, stated in map(asked, rows(name)):

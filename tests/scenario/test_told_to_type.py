@@ -91,9 +91,9 @@ def test_every_line_that_an_error_tells_to_type_is_accepted() -> None:
                 "gpu": "RTX A6000",
                 "model": "llama-3.3-70b",
                 "precision": "Q4_K_M",
-                "framework": "vLLM",
+                "framework": "SGLang",
             },
-            "vLLM is not sized in Q4_K_M",
+            "SGLang is not sized in Q4_K_M",
             {"precision": "AWQ 4-bit"},
         ),
         (  # in 4 bits with embedding and output in 16 it takes 8.6 GiB
@@ -101,9 +101,9 @@ def test_every_line_that_an_error_tells_to_type_is_accepted() -> None:
                 "gpu": "RTX 4070 Laptop",
                 "model": "phi-4",
                 "precision": "Q4_K_M",
-                "framework": "vLLM",
+                "framework": "SGLang",
             },
-            "vLLM is not sized in Q4_K_M",
+            "SGLang is not sized in Q4_K_M",
             {"framework": "llama.cpp", "precision": "Q4_K_M"},
         ),
         (
@@ -116,9 +116,9 @@ def test_every_line_that_an_error_tells_to_type_is_accepted() -> None:
             "ExLlamaV3 does not run Q4_K_M",
             {"framework": "llama.cpp", "precision": "Q4_K_M"},
         ),
-        (  # its files could be read with a plugin; the card is what it does not run on
-            {"gpu": "P40", "model": "gemma-4-e4b-it", "precision": "Q4_K_M", "framework": "vLLM"},
-            "vLLM does not run on Tesla P40",
+        (
+            {"gpu": "P40", "model": "gemma-4-e4b-it", "precision": "Q4_K_M", "framework": "SGLang"},
+            "SGLang does not run on Tesla P40",
             {"framework": "llama.cpp"},
         ),
         (  # another server runs what was published
@@ -213,8 +213,8 @@ def test_the_reason_comes_first_and_then_the_nearest_that_runs(
 
 def test_a_format_that_the_memory_cannot_hold_is_told_as_such() -> None:
     """80 billion parameters take 42 GB in four bits, and the machine has 16."""
-    asked = {"gpu": "M4:16GB", "model": "qwen3-next-80b-a3b", "precision": "Q8_0"}
-    with pytest.raises(RequestError, match="MLX-LM does not run Q8_0") as error:
+    asked = {"gpu": "M4:16GB", "model": "qwen3-next-80b-a3b", "precision": "FP8"}
+    with pytest.raises(RequestError, match="MLX-LM does not run FP8") as error:
         resolve(_request({**asked, "framework": "MLX"}), load_knowledge())
     assert error.value.hint == (
         "MLX-LM runs MLX 8-bit, the nearest, though it does not fit; to see what does: "
