@@ -313,15 +313,17 @@ def _beyond(
         model_types=tuple(sorted({*framework.model_types, *kinds})),
         formats=(*framework.formats, *more),
         not_on=tuple(one for one in framework.not_on if one not in also),
-        capabilities=[
+        capabilities=tuple(
             row
             for row in framework.capabilities
             if row.about != "card" or not gpu or gpu.architecture not in also
-        ],
+        ),
     )
-    running = (f for f in formats if not support.obstacle(wider, f, gpu, model))
-    best = min(running, key=support.quality_order, default=None) if also else None
-    return (best, framework) if best else None
+    for tier in _tiers(formats, model) if also else ():
+        running = [f for f in tier if not support.obstacle(wider, f, gpu, model)]
+        if listed := [f for f in running if f.name in framework.formats] or running:
+            return min(listed, key=support.quality_order), framework
+    return None
 
 
 def _card_free(

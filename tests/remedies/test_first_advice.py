@@ -117,13 +117,13 @@ def test_an_error_names_the_usual_format_where_none_was_asked_for() -> None:
             "llama.cpp runs MXFP4_MOE, the nearest, with 13.2 GiB in system RAM at about * tok/s",
         ),
         (
-            {"gpu": "M1 Max:32GB", "model": "mistral-large-instruct-2411", "precision": "Q8_0",
+            {"gpu": "M1 Max:32GB", "model": "mistral-large-instruct-2411", "precision": "FP8",
              "framework": "MLX"},
             ("MLX-LM runs MLX 8-bit, the nearest, though it does not fit (* GiB missing); to see "
             "what does:"),
         ),
         (
-            {"gpu": "M1 Max:32GB", "model": "qwen3-coder-30b-a3b-instruct", "precision": "Q4_K_M",
+            {"gpu": "M1 Max:32GB", "model": "qwen3-coder-30b-a3b-instruct", "precision": "AWQ",
              "framework": "MLX", "context": 131072},
             ("MLX-LM runs MLX 4-bit, the nearest, though it does not fit (* GiB missing; 53,760 "
             "tokens would fit); to see what does:"),
@@ -147,7 +147,7 @@ def test_an_error_names_the_usual_format_where_none_was_asked_for() -> None:
         ),
         (
             {"gpu": "8x V100 SXM2 32GB", "model": "qwq-32b", "precision": "INT4", "batch": 128,
-             "framework": "vLLM", "context": 32768},
+             "framework": "SGLang", "context": 32768},
             ("llama.cpp runs Q4_K_M, the nearest, though it does not fit (* GiB missing; 22 of 128 "
             "requests would fit); to see what does: "),
         ),
@@ -182,16 +182,16 @@ def test_an_error_names_the_usual_format_where_none_was_asked_for() -> None:
             "ExLlamaV3 runs EXL3 4.0bpw, which does, with only 0.* GiB free at about * tok/s ("),
         ),
         (
-            {"gpu": "8x V100 SXM2 32GB", "model": "kimi-k2-instruct", "framework": "vLLM",
+            {"gpu": "8x V100 SXM2 32GB", "model": "kimi-k2-instruct", "framework": "SGLang",
              "context": 131072, "batch": 32},
             "llama.cpp runs Q4_K_M, the nearest, with * in system RAM at below 1 tok/s for each",
         ),
         (
             {"gpu": "4x RTX 3090", "model": "command-a-03-2025", "precision": "Q6_K",
-             "framework": "vLLM", "context": 32768, "ram_gib": 64},
+             "framework": "SGLang", "context": 32768, "ram_gib": 64},
             ("llama.cpp runs Q6_K, the nearest, with * in system RAM at about * tok/s (*): give "
-            "--framework llama.cpp --precision Q6_K. vLLM runs AWQ 4-bit, with * GiB free on the "
-            "fullest card at about * tok/s (*): give --precision 'AWQ 4-bit'."),
+            "--framework llama.cpp --precision Q6_K. llama.cpp runs Q5_K_M, with * GiB free on the "
+            "fullest card at about * tok/s (*): give --framework llama.cpp --precision Q5_K_M."),
         ),
     ],
 )  # fmt: skip
