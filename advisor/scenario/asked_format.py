@@ -204,6 +204,8 @@ def _cache(text: str, knowledge: Knowledge, framework: Framework | None) -> KvTy
         return found
     assert framework
     bits = bits or (_WIDE if found and found.bits == _WIDE else 0)
+    if framework.serves_batches and found and found.name == text and bits != _WIDE:
+        return found  # the name of a server's own type, INT8 of TensorRT-LLM
     own = (knowledge.kv_types[name] for name in framework.kv_types)
     meant = next((one for one in own if int(one.bits) == bits), found)
     return meant or find_kv_type(knowledge, text, framework)
