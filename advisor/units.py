@@ -336,12 +336,16 @@ def json_line(doc: object) -> bytes:
             if line.isascii() and b"\x7f" not in line:
                 return line + b"\n"
             return f"{_shielded(line.decode())}\n".encode()
-    except (TypeError, OverflowError, msgspec.MsgspecError):
+    except (TypeError, OverflowError, UnicodeEncodeError, msgspec.MsgspecError):
         pass
     text = json.dumps(
         msgspec.to_builtins(doc), ensure_ascii=False, allow_nan=False, separators=(",", ":")
     )
-    return f"{_shielded(text)}\n".encode()
+    return f"{_shielded(_NO_TEXT.sub(_UNREADABLE, text))}\n".encode()
+
+
+_NO_TEXT, _UNREADABLE = re.compile("[\ud800-\udfff]"), "\ufffd"
+"""What stands for the bytes of a file's name that are not UTF-8, and cannot be written as such."""
 
 
 def _shielded(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -14,18 +15,36 @@ from advisor.bulk import read_rows
 from advisor.bulk.batch.product import load_plan
 from advisor.bulk.estimates import estimate_row
 from advisor.errors import RequestError, UserError
-from advisor.files import data_dir, opened, read_tree
+from advisor.files import data_dir, opened, read_kept, read_tree
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.file_records import unfold
 from advisor.knowledge.names import find_model
 from advisor.knowledge.types import Knowledge
 from advisor.knowledge.vocabulary import load_vocabulary
 from advisor.reading import find_cards
-from advisor.units import UnitError, parse_quantity, parse_size_as_sold
+from advisor.reading.sentences import read_sentence
+from advisor.remedies import rule_vocabulary
+from advisor.rules.language import load_rules
+from advisor.rules.language.model import RuleSet
+from advisor.units import UnitError, json_line, parse_quantity, parse_size_as_sold
 
 HUGE = ["9" * digits for digits in (310, 400, 5_000)]
 SPACES = " " * 60_000
 SPARSE = 20 * 2**30
+RULE = """
+- rule: odd
+  why: it stands in a folder of an odd name
+  source: none
+  when: {request.batch: at least 9}
+  note: It serves many.
+  cases:
+    - {name: many, given: {gpu: RTX 4090, model: phi-3-mini, batch: 9}, expect: fires}
+    - {name: few, given: {gpu: RTX 4090, model: phi-3-mini}, expect: silent}
+"""
+
+
+def rules_in(folder: Path) -> RuleSet:
+    return load_rules(folder, vocabulary=rule_vocabulary())
 
 
 def sparse(path: Path) -> Path:
@@ -85,6 +104,7 @@ def test_many_spaces_cost_no_time() -> None:
         for read in (parse_size_as_sold, parse_quantity):
             with suppress(UnitError):
                 read(text)
+    read_sentence(f"will{SPACES}phi-3-mini run on{SPACES}rtx 4090", knowledge)
     assert time.process_time() - begun < 3
 
 
@@ -95,8 +115,27 @@ def test_a_link_to_itself_is_a_file_that_is_not_there(tmp_path: Path) -> None:
         file.write("")
     assert loop.is_symlink()
     assert load_vocabulary(loop).sha256 == load_vocabulary().sha256
-    with pytest.raises(UserError, match="no folder"):
-        load_knowledge(loop)
+    for read in (load_knowledge, rules_in):
+        with pytest.raises(UserError, match="no folder"):
+            read(loop)
+
+
+def test_a_name_that_is_not_utf_8_is_told_or_written_as_unreadable(tmp_path: Path) -> None:
+    odd = tmp_path / os.fsdecode(b"r\xfe")
+    odd.mkdir()
+    (odd / "m.yaml").write_text(RULE)
+    assert rules_in(odd).rule("odd").id == "odd"
+    (odd / "m.yaml").rename(odd / os.fsdecode(b"m\xfe.yaml"))
+    with pytest.raises(UserError, match="is not UTF-8"):
+        rules_in(odd)
+    assert json_line({"model": odd.name, "tokens": 1}) == b'{"model":"r\xef\xbf\xbd","tokens":1}\n'
+
+
+def test_a_kept_file_of_any_size_is_dropped(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    kept = sparse(tmp_path / "kept.json")
+    kept.chmod(0o600)
+    assert read_kept(kept, "kept") is None
 
 
 def test_a_file_is_not_read_whole_before_its_size_is_known(tmp_path: Path) -> None:

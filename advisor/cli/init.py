@@ -13,7 +13,8 @@ from typing import Annotated
 import typer
 
 from advisor.cli.own_settings import FILE, digest_of, name_of, remember, settings_in, trusted
-from advisor.errors import RequestError
+from advisor.errors import RequestError, UserError
+from advisor.files import read_whole
 from advisor.remedies import rule_vocabulary
 from advisor.report.figures import aligned
 from advisor.rules.language.schema import rules_schema
@@ -174,9 +175,11 @@ def _list() -> None:
 
 def _state(folder: Path, digest: str) -> str:
     try:
-        same = digest_of((folder / FILE).read_bytes()) == digest
+        same = digest_of(read_whole(folder / FILE)) == digest
     except OSError:
         return f"  (no {FILE} there now)"
+    except UserError:  # larger than one that could be trusted
+        same = False
     return "" if same else f"  ({FILE} was changed since: it does not count)"
 
 
@@ -194,7 +197,7 @@ def _trust(folder: Path) -> None:
     file = folder / FILE
     if not file.is_file():
         raise RequestError(f"there is no {FILE} in '{folder}'", hint="'advisor init' writes one.")
-    content = file.read_bytes()
+    content = read_whole(file)
     found = settings_in(file, content)
     remember(trusted() | {name_of(folder): digest_of(content)})
     typer.echo(f"trusted: {plain(name_of(folder))}")

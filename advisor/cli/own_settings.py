@@ -15,7 +15,15 @@ import typer
 from msgspec import Struct, json
 
 from advisor.errors import RequestError, Source, UserError, did_you_mean, nearest, raise_problems
-from advisor.files import base_dir, read_kept, refuse_shared, seal, user_data_dir, write_whole
+from advisor.files import (
+    base_dir,
+    read_kept,
+    read_whole,
+    refuse_shared,
+    seal,
+    user_data_dir,
+    write_whole,
+)
 from advisor.knowledge.layers import is_price_list, named_twice
 from advisor.knowledge.merit import USES
 from advisor.scenario.settings import request_from
@@ -183,7 +191,12 @@ def own_file() -> Path | None:
 
 
 def _trusted(file: Path, *, told: bool) -> bool:
-    line = refusal(file, _content(file))
+    try:
+        content = _content(file)
+    except UserError as bad:  # what stands here unasked stops nothing
+        line = f"note: {file.name} is left out: {bad.message}"
+    else:
+        line = refusal(file, content)
     if line and told:
         typer.echo(line, err=True)
     return not line
@@ -191,7 +204,7 @@ def _trusted(file: Path, *, told: bool) -> bool:
 
 def _content(file: Path) -> bytes:
     try:
-        return file.read_bytes()
+        return read_whole(file)
     except OSError as bad:
         raise RequestError(f"cannot read '{file}': {bad.strerror}.") from None
 

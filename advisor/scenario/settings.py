@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from advisor.errors import RequestError, Source, UserError, did_you_mean, raise_problems
 from advisor.knowledge.types import Split
 from advisor.scenario.setting_kinds import Kind, Setting, out_of_bounds, quantities, typed_value
+from advisor.units import shortened
 
 Prefer = Literal["balanced", "quality", "speed", "cost"]
 Use = Literal["interactive", "batch", "none"]
@@ -288,5 +289,8 @@ def _take(
             values[key] = typed_value(SETTINGS[key], value)
     except UserError as error:
         problems.append(RequestError(f"{key}: {error.message}", source=source, hint=error.hint))
-    except (TypeError, ValueError, OverflowError) as error:
+    except OverflowError:
+        large = f"{key}: '{shortened(str(value))}' is too large a number."
+        problems.append(RequestError(large, source=source))
+    except (TypeError, ValueError) as error:
         problems.append(RequestError(f"{key}: {error}", source=source))

@@ -45,6 +45,14 @@ def test_it_counts_only_once_trusted_and_one_line_says_so(capsys: Capture, house
     assert CARD in after.out
 
 
+def test_one_of_any_size_stops_nothing(capsys: Capture, house: Path) -> None:
+    with (house / "advisor.toml").open("r+b") as file:
+        file.truncate(20 * 2**30)
+    before = found(capsys)
+    assert before.err.startswith("note: advisor.toml is left out: 'advisor.toml' is larger than")
+    assert run(capsys, "trust").code == 1
+
+
 PLAIN: dict[tuple[str, ...], Outcome] = {}
 """What commands say where no file is."""
 

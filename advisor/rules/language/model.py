@@ -18,7 +18,7 @@ from msgspec import Struct, field, json
 from msgspec.structs import force_setattr
 
 from advisor.errors import Problems, Source, UserError
-from advisor.files import data_dir, digest, read_tree
+from advisor.files import data_dir, digest, read_tree, real
 from advisor.knowledge.layers import Layer, Stack, layers, stack
 from advisor.knowledge.vocabulary import FactValue
 from advisor.rules import (
@@ -321,7 +321,8 @@ class Places(Struct, frozen=True):
 
 def short_name(folder: Path) -> str:
     """Name a folder without its parents: what is compiled must not depend on where it lies."""
-    return "rules" if folder == data_dir("rules") else folder.resolve().name
+    name = real(folder).name.encode("utf-8", "replace").decode()  # it is hashed and kept
+    return "rules" if folder == data_dir("rules") else name
 
 
 def rule_layers(folders: Stack) -> tuple[Layer, ...]:
