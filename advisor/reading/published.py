@@ -298,12 +298,11 @@ def most_taken(knowledge: Knowledge, text: str) -> Sequence[ModelRecord]:
     Nothing where it names one or none, or leaves the family out.
     """
     records = [knowledge.models[name] for name in models_with(knowledge, text)]
-    families = {record.family for record in records}
-    if len(records) <= 1 or len(families) != 1:
+    families = {model_words(record.family)[:1] for record in records}
+    if len(records) <= 1 or families != {model_words(text)[:1]}:
         return ()
-    if model_words(families.pop())[:1] != model_words(text)[:1]:
-        return ()
-    spelled = ("".join(text.split()), "-".join(text.split()))
+    parts = re.split(r"[\s_-]+", text.strip())
+    spelled = ("".join(parts), "-".join(parts))
     tags = (default_tag(NameParts(name)) for name in spelled)
     usual = {model_words(tag.model) for tag in tags if tag}
     return sorted(records, key=lambda one: _taken(one, usual), reverse=True)

@@ -36,7 +36,7 @@ _LONGEST = 200
 _MOST_BARE = 1536
 """The most GB that a number without a unit is taken for."""
 _SIZES = re.compile(
-    r"(?<![a-z0-9.])(\d{1,4})[ -]?(?:gigabytes?|gigs?|gib|gio|gb|go|g)(?:s|ytes?)?(?![a-z0-9])"
+    r"(?<![0-9.])(?<!\b[a-z])(\d{1,4})[ -]?g(?:igabytes?|igs?|i?b|i?o)?(?:s|ytes?)?(?![a-z0-9])"
 )
 _MEGABYTES = re.compile(r"(?<![a-z0-9.])(\d{4,6})[ -]?(?:mib|mio|mb|mo)(?![a-z0-9])")
 _APART = (
@@ -48,7 +48,7 @@ _APART = (
     (re.compile(r"\b\d\d(?:\.\d)?[ -]?(?:inch(?:es)?\b|\"|\u2033)"), " "),
     (re.compile(r"\b((?:rtx |gtx )?\d{4}(?: ?ti)?) ?(?:laptop|mobile|(?<!ti)m)\b"), r"\1 mobile"),
     (re.compile(r"\b(\d{4}) ?d\b"), r"\1 d"),
-    (re.compile(r"\bhx(?=\d{3}\b)"), "hx "),
+    (re.compile(r"\b(hx(?=\d{3}\b)|(?:arc|pro|radeon)(?=\d))"), r"\1 "),
     (re.compile(r"\barc (?=(?:3[158]|7[357])0\b)"), "arc a"),
     (re.compile(r"\b(\d{4}) ?tis\b"), r"\1 ti super"),
 )

@@ -14,7 +14,7 @@ from advisor.knowledge.types import Knowledge
 from advisor.models import model_from_path, model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.reading import read_model
-from advisor.reading.format_patterns import said_in
+from advisor.reading.format_patterns import library_format, said_in
 from advisor.reading.known import ModelRead, listed
 from advisor.reading.published import most_taken
 from advisor.scenario import Scenario, support
@@ -54,6 +54,12 @@ def model_named(text: str, knowledge: Knowledge) -> ModelRead:
                 return meant
             raise
     return _from_files(text)
+
+
+def is_of_library(model: Model) -> bool:
+    """Whether it is held as in Ollama's library alone, which another runtime leaves."""
+    own = "GGUF" not in (model.hf_id or "GGUF")
+    return own and model.held_format in {library_format(model.name)} - {None}
 
 
 def _with_a_point(text: str, knowledge: Knowledge) -> ModelRead | None:

@@ -34,7 +34,12 @@ from advisor.scenario.asked_format import (
     server_caches,
     taken_said,
 )
-from advisor.scenario.asked_model import draft_problems, find_model_named, model_named
+from advisor.scenario.asked_model import (
+    draft_problems,
+    find_model_named,
+    is_of_library,
+    model_named,
+)
 from advisor.scenario.choices import choose
 from advisor.scenario.host import (
     RamPace,
@@ -89,8 +94,8 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
     cards = problems.attempt(_cards_of, request, knowledge) if request.gpu else None
     gpu = cards.gpu if cards else None
     read = problems.attempt(_find_model, request, knowledge)
-    request, model = _found_model(request, read, knowledge)
     framework = problems.given(request.framework, lambda one: names.sized_framework(knowledge, one))
+    request, model = _found_model(request, read, framework, knowledge)
     kv_types = problems.attempt(caches_asked, request, knowledge, framework)
     asked = problems.attempt(precision_asked, request, model, framework)
     formats = problems.attempt(formats_for, asked, model, knowledge) if asked else None
@@ -133,12 +138,14 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
 
 
 def _found_model(
-    request: Request, read: ModelRead | None, knowledge: Knowledge
+    request: Request, read: ModelRead | None, framework: Framework | None, knowledge: Knowledge
 ) -> tuple[Request, Model | None]:
     """Give the model to size, and the request as the runtime places such a model."""
     if read is None:
         return request, None
     model = text_alone(read.model) if request.text_only else read.model
+    if framework and is_of_library(model) and model.held_format not in framework.formats:
+        model = replace(model, held_format=None)
     return with_its_experts(request, model, knowledge), model
 
 

@@ -117,7 +117,8 @@ def test_a_program_that_nothing_describes_is_sized_as_what_runs_the_format() -> 
 @pytest.mark.parametrize(
     ("text", "name"),
     [
-        ("gemma 3n", "gemma-3n-E4B-it"), ("llava 1.5", "llava-1.5-7b-hf"),
+        ("Gemma-3n", "gemma-3n-E4B-it"), ("qwen3 coder", "Qwen3-Coder-30B-A3B-Instruct"),
+        ("llava 1.5", "llava-1.5-7b-hf"),
         ("nemotron 3 nano", "NVIDIA-Nemotron-3-Nano-30B-A3B"), ("qwen36-27b", "Qwen3.6-27B"),
         ("llama31 8b", "Llama-3.1-8B"),
     ],
@@ -134,3 +135,12 @@ def test_a_size_or_words_of_no_family_are_not_taken_for_one() -> None:
     for text in ("small 24b", "nano 99b", "3n", "flash"):
         with pytest.raises(UserError):
             resolve(Request(gpu="RTX 4090", model=text), KNOWN)
+
+
+def test_the_format_of_ollamas_library_is_not_another_runtimes() -> None:
+    for text in ("llama3.3", "llama3.3:70b"):
+        asked = {"gpu": "RTX PRO 6000", "model": text}
+        assert taken(asked | {"framework": "vLLM"})[1] == "BF16"
+        assert taken(asked | {"framework": "Ollama"})[1] == "Q4_K_M"
+    file = {"gpu": "RTX 4090", "model": "bartowski/Llama-3.2-3B-Instruct-GGUF:Q4_K_M"}
+    assert taken(file | {"framework": "vLLM"})[1] == "Q4_K_M"
