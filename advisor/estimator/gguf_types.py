@@ -7,7 +7,6 @@ checked against its dry run on 990 model and file-type pairs (tests/data/llamacp
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import NamedTuple
 
 from advisor.estimator.gguf_tensors import Tensor
@@ -180,15 +179,12 @@ def category_of(name: str) -> str:
 
 def kept_type(tensor: Tensor) -> str | None:
     """Give the type of a tensor that is never quantised; None for the others."""
+    name = tensor.name
     flat = tensor.ne1 == 1 and tensor.ne2 == 1
-    return "F32" if flat else _kept(tensor.name)
-
-
-@cache
-def _kept(name: str) -> str | None:
-    if name.endswith("weight") and not any(part in name for part in _NEVER_QUANTISED):
+    kept = flat or not name.endswith("weight") or any(part in name for part in _NEVER_QUANTISED)
+    if not kept:
         return None
-    return "F32" if any(part in name for part in _KEPT_F32) else "F16"
+    return "F32" if flat or any(part in name for part in _KEPT_F32) else "F16"
 
 
 class Rules:

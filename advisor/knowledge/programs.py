@@ -10,7 +10,6 @@ from msgspec import Struct, field
 
 from advisor.files import data_dir
 from advisor.knowledge.field_kinds import Flag, Kind, Number, Text, Texts, choice, choices
-from advisor.memo import by_identity
 
 PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
     "model": (), "folder": (), "gguf": (), "slug": (), "projector": (), "context": ("context",),
@@ -234,9 +233,3 @@ class Capability(Struct, frozen=True, omit_defaults=True):
     formats: Texts = ()
     """Of the weights."""
     sources: Mapping[str, str] = field(default_factory=dict)
-
-
-@by_identity
-def by_question(rows: tuple[Capability, ...]) -> Mapping[About, Sequence[Capability]]:
-    """Sort a runtime's rows by what they answer, once: a line of ``estimate`` asks 18 times."""
-    return {one.about: [row for row in rows if row.about == one.about] for one in rows}

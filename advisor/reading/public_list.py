@@ -111,7 +111,6 @@ def places() -> Sequence[Path]:
     return user_data_dir() / FILE, _built_in()
 
 
-@cache
 def _built_in() -> Path:
     return data_dir("knowledge") / FILE
 

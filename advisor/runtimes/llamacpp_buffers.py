@@ -76,7 +76,10 @@ class Buffers(Struct):
 
 @by_identity
 def graph_shape(model: Model) -> GraphShape:
-    """Collect a model's widths for the buffer formulas, once per model."""
+    """Collect a model's widths for the buffer formulas.
+
+    Without what is kept lines of ``estimate`` take 1.02 times the instructions.
+    """
     shape = model.shape
     h, heads = shape.hidden, shape.heads
     q, kv = heads * shape.head_dim, shape.kv_heads * shape.head_dim

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from advisor.files import data_dir
-from advisor.knowledge.programs import About, Capability, by_question
+from advisor.knowledge.programs import About, Capability
 from advisor.knowledge.types import Format, Framework, Gpu
 from advisor.models.shape import Shape
 from advisor.models.stored_tensors import Model
@@ -44,10 +44,11 @@ def asked(
         backend: CUDA, ROCm ...; None: the one that is usual for the card.
         precision: The format of the weights; without one no row about formats holds.
     """
-    for row in by_question(framework.capabilities).get(about, ()):
-        named = not row.of or what in row.of
+    for row in framework.capabilities:
+        if row.about != about or (row.of and what not in row.of):
+            continue
         held = not row.formats or (precision is not None and precision.name in row.formats)
-        if named and held and _holds_card(row, gpu, backend) and _holds_model(row, shape):
+        if held and _holds_card(row, gpu, backend) and _holds_model(row, shape):
             return row
     return None
 
