@@ -471,3 +471,73 @@ def test_heads_that_are_more_where_they_slide_are_divided_by_their_own_number(
     full = 9 * 4 * (192 + 128) * 2 * 32768
     assert held[4] == pytest.approx(held[1], rel=1e-6)
     assert held[8] == pytest.approx(held[1] + full, rel=1e-6)
+
+
+# ---- tensors shared in stages: a pipeline whose ranks are groups of cards
+
+STAGED = {"gpu": "RTX 3090", "gpus": 6, "model": "qwen3-32b", "context": 8192, **VLLM}
+
+
+def test_a_card_of_a_stage_holds_its_part_of_the_stage_s_layers() -> None:
+    staged, rank = sized(asked(**STAGED, stages=3)), sized(asked(**{**STAGED, "gpus": 3}))
+    pairs = [staged.per_gpu[n : n + 2] for n in range(0, 6, 2)]
+    for pair, whole in zip(pairs, rank.per_gpu, strict=True):
+        assert {card.weights_bytes for card in pair} == {-(-whole.weights_bytes // 2)}
+        assert {card.kv_cache_bytes for card in pair} == {-(-whole.kv_cache_bytes // 2)}
+
+
+def test_as_many_stages_as_one_are_a_tensor_split() -> None:
+    four = {**STAGED, "gpus": 4}
+    assert sized(asked(**four, stages=1)) == sized(asked(**four))
+
+
+def test_stages_are_as_fast_as_the_cards_of_one_at_best() -> None:
+    def speed(**keys: object) -> float:
+        scenario = asked(**{**STAGED, "precision": "AWQ", **keys})
+        found = estimate_speed(scenario, sized(scenario), known())
+        assert found
+        return found.decode_tok_s.estimate
+
+    assert speed(gpus=6) < speed(stages=3) < speed(gpus=2) < speed(gpus=4)
+
+
+def test_the_range_of_stages_is_that_of_both_splits() -> None:
+    def spread(**keys: object) -> float:
+        scenario = asked(**{**STAGED, "precision": "AWQ", **keys})
+        found = estimate_speed(scenario, sized(scenario), known())
+        assert found
+        assert found.decode_tok_s.evidence == "extrapolated"
+        return found.decode_tok_s.high / found.decode_tok_s.low
+
+    assert spread(stages=3) >= max(spread(gpus=2), spread(gpus=6))
+
+
+@pytest.mark.parametrize(
+    ("framework", "said"),
+    [
+        ("vLLM", ["--tensor-parallel-size 2", "--pipeline-parallel-size 3"]),
+        ("SGLang", ["--tp-size 2", "--pp-size 3"]),
+        ("TensorRT-LLM", ["--tp_size 2", "--pp_size 3"]),
+    ],
+)
+def test_a_command_says_both(framework: str, said: list[str]) -> None:
+    command = command_for(
+        asked(**{**STAGED, "gpu": "H100 SXM5 80 GB", "framework": framework}, stages=3)
+    )
+    assert all(flag in command for flag in said)
+
+
+def test_cards_that_do_not_divide_are_refused_with_what_a_stage_takes() -> None:
+    assert refusal(**STAGED, stages=2).startswith(
+        "vLLM cannot form 2 stages of cards that share the tensors of Qwen3-32B of 6 cards"
+    )
+    assert "--stages" in refusal(**{**GGUF, "gpus": 4}, stages=2)
+    assert "cannot form 4 stages" in refusal(**STAGED, stages=4)
+
+
+def test_six_cards_are_offered_stages_of_two() -> None:
+    given: dict[str, object] = {**STAGED, "precision": "AWQ", "batch": 8}
+    advice = advisor().advise(apply_change(Request(), given))
+    found = {option.action: option for option in advice.options}
+    assert found["share-in-stages"].change == {"stages": 3}
+    assert "fewer-gpus" in found

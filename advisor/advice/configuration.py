@@ -224,6 +224,8 @@ class ScenarioDoc(Struct, frozen=True):
     """Tokens that the model's own head drafts at once; 0: none. [tokens]"""
     read_as: Sequence[str]
     """How what was typed was understood, a sentence each; empty where it stands there plainly."""
+    stages: int | None = None
+    """Groups of cards, one behind the other, that each share tensors; null: none. [stages]"""
 
 
 class MemoryDoc(Occupied, frozen=True):

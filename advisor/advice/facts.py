@@ -9,6 +9,7 @@ from typing import NamedTuple
 from advisor.estimator.kv_cache import kv_bytes_per_token
 from advisor.estimator.placement import host_bytes_needed
 from advisor.knowledge.catalogue import MAKERS
+from advisor.knowledge.names import line_of
 from advisor.knowledge.types import Framework, Gpu
 from advisor.knowledge.vocabulary import ACTION_FACT, FactValue
 from advisor.models.stored_tensors import Model
@@ -346,8 +347,7 @@ def _option(
         "option.effort": option.effort,
         "option.steps": float(option.steps),
     }
-    for mark, keys in marks.items():
-        facts[mark] = option.key in keys
+    facts |= {mark: option.key in keys for mark, keys in marks.items()}
     if better:
         facts[DOMINATED_BY] = BETWEEN_KEYS.join(better)
     put(facts, "option.cost", option.cost_usd)
@@ -382,11 +382,12 @@ def _put_change(facts: dict[str, FactValue], before: _Before, option: Option) ->
         facts["option.related"] = after.model.name in before.relatives
         facts["option.rated_higher"] = is_rated_higher(before.base, after.model)
         merit, earlier = (merit_points(before.base, one) for one in (after.model, own.model))
-        put(facts, "option.merit", merit or None)
         if merit:
+            facts["option.merit"] = merit
             _put_share(facts, "option.merit_kept", merit, earlier)
     facts["option.obtainable"] = is_likely_had(after.framework, after.precision, after.model)
     facts["option.same_family"] = after.model.family == own.model.family
+    facts["option.near_family"] = line_of(after.model.family) == line_of(own.model.family)
     _put_share(facts, "option.context_kept", after.context_tokens, own.context_tokens)
     _put_share(facts, "option.batch_kept", after.batch, own.batch)
     _put_share(facts, "option.parameters_kept", after.model.parameters, own.model.parameters)
@@ -396,5 +397,4 @@ def _put_change(facts: dict[str, FactValue], before: _Before, option: Option) ->
 
 def _put_share(facts: dict[str, FactValue], name: str, part: float, whole: float) -> None:
     share = 100.0 if part == whole else percent(part, whole)
-    if share is not None and whole:
-        facts[name] = share
+    put(facts, name, share if whole else None)

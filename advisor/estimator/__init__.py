@@ -254,9 +254,11 @@ def _shares(scenario: Scenario, fixed: Fixed, cells: Cells) -> list[_Share]:
         routed = fixed.weights.expert_sums[-1]
         each = whole.weights - routed + -(-routed // cards)
         return [_Share(each, whole.kv_cache, 0) for _ in range(cards)]
-    on_cards = fixed.placement.cards[0]
-    kept = kept_by_shard(scenario, fixed.cache, cells, on_cards.first, on_cards.last)
-    return [_Share(-(-whole.weights // cards), kept, 0) for _ in range(cards)]
+    ranks, found = cards // len(shares), list[_Share]()
+    for share, on_cards in zip(shares, fixed.placement.cards, strict=True):
+        kept = kept_by_shard(scenario, fixed.cache, cells, on_cards.first, on_cards.last)
+        found += [_Share(-(-share.weights // ranks), kept, 0) for _ in range(ranks)]
+    return found
 
 
 def _hold(share: _Share, found: Range) -> None:

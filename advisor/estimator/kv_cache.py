@@ -17,7 +17,7 @@ from advisor.memo import by_identity_up_to
 from advisor.models.shape import Counts, Mla, Shape
 from advisor.runtimes import runtime_of
 from advisor.runtimes.base import CacheShape, Cells, Range, Runtime, prefix_sums, up
-from advisor.scenario import divides_requests, sequences_of_a_rank
+from advisor.scenario import divides_requests, sequences_of_a_rank, tensor_ranks
 from advisor.scenario.figures import CacheRoom
 from advisor.scenario.support import unsized
 
@@ -141,7 +141,7 @@ def kept_by_shard(
 
     A latent is kept whole by each, and so is a head: eight cards keep each of four heads twice.
     """
-    shape, cards = scenario.model.shape, scenario.gpus
+    shape, cards = scenario.model.shape, tensor_ranks(scenario)
     if shape.mla:
         return cells.bytes_of(cache, first, last)
     by_layer = shape.head_groups

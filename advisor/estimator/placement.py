@@ -17,7 +17,7 @@ from advisor.memo import by_identity_up_to
 from advisor.runtimes import runtime_of
 from advisor.runtimes.base import NO_BYTES, CacheShape, CardShare, Placement, Range, Weights
 from advisor.runtimes.server import corrected_share, shown_bytes
-from advisor.scenario import Scenario, claimed_share, is_pipeline, split_of
+from advisor.scenario import Scenario, claimed_share, is_pipeline, pipeline_ranks, split_of
 from advisor.scenario.asked_format import unified_share
 from advisor.scenario.figures import Memory
 from advisor.units import GIB
@@ -39,7 +39,7 @@ def place(
         cache: Cache by layer.
         room: Free bytes of every unequal card before loading.
     """
-    if is_pipeline(scenario):
+    if pipeline_ranks(scenario) > 1:
         return _pipeline(scenario, weights)
     layers = len(weights.layer_sums) - 1
     asked = scenario.gpu_layers
@@ -69,7 +69,7 @@ def _pipeline(scenario: Scenario, weights: Weights) -> Placement:
     sums = weights.layer_sums
     layers = len(sums) - 1
     runtime = runtime_of(scenario.framework)
-    edges = (0, *accumulate(stages(runtime, layers, scenario.gpus)))
+    edges = (0, *accumulate(stages(runtime, layers, pipeline_ranks(scenario))))
     cards = tuple(CardShare(a, b, sums[b] - sums[a]) for a, b in pairwise(edges))
     host = runtime.place_rest(scenario, cards, weights, 0, len(cards) - 1)
     if weights.profile.tied:

@@ -20,7 +20,7 @@ from advisor.estimator.speed_tables import Tables
 from advisor.models.stored_tensors import Model
 from advisor.runtimes import runtime_of
 from advisor.runtimes.base import Weights
-from advisor.scenario import Scenario, is_split, split_of
+from advisor.scenario import Scenario, is_split, pipeline_ranks, split_of
 from advisor.scenario.figures import BoundBy, Memory
 
 
@@ -171,7 +171,8 @@ def _cards(scenario: Scenario, tables: Tables) -> tuple[int, float]:
         return 1, 1.0
     if split_of(scenario) == "layer":
         return 1, tables.layer_split.at(scenario.gpus)
-    return scenario.gpus, 1.0
+    stages = pipeline_ranks(scenario)
+    return scenario.gpus // stages, tables.layer_split.at(stages) if stages > 1 else 1.0
 
 
 def _exchange(scenario: Scenario, tables: Tables, cards: int) -> tuple[float, float]:
@@ -250,11 +251,13 @@ def _computed_s(scenario: Scenario, tables: Tables, reached: Reached, tokens: in
         )
         overlap = count * batches / (batches + count - 1)
         return time(cards=overlap**tables.micro_batches_power / tables.layer_split.at(count))
+    count, slower = _cards(scenario, tables)
     measured = tables.exchange.link(gpu).prompt_gain
     if measured is not None:
-        return time(cards=measured.at(count))
+        return time(cards=measured.at(count)) * slower
     start, token = _exchange(scenario, tables, count)
-    return time(cards=count) + start * ceil(tokens / scenario.ubatch) + token * tokens
+    traded = start * ceil(tokens / scenario.ubatch) + token * tokens
+    return (time(cards=count) + traded) * slower
 
 
 def _offload_s(scenario: Scenario, tables: Tables, reads: Reads, sequences: int) -> float:
@@ -277,7 +280,10 @@ def rough_parts(scenario: Scenario, deep_tokens: float, rate: Rate) -> Iterator[
         yield "batch" if rate.prefill else "batch_unmeasured"
     if scenario.gpus > 1:
         tensor = split_of(scenario) == "tensor"
-        yield "tensor_parallel" if tensor else "layer_split"
+        if tensor:
+            yield "tensor_parallel"
+        if not tensor or pipeline_ranks(scenario) > 1:
+            yield "layer_split"
         if tensor and scenario.batch > 1:
             yield "batch_tensor_parallel"
     if is_split(scenario):

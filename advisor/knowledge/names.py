@@ -343,3 +343,12 @@ def _listed(names: Sequence[str]) -> str:
     shown = ", ".join(names[:_MOST_LISTED])
     more = len(names) - _MOST_LISTED
     return f"{shown} and {more} more" if more > 0 else shown
+
+
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+def line_of(family: str) -> str:
+    """Give the word that a family begins with: Qwen of Qwen3-Next."""
+    found = _WORD.match(family)
+    return found[0] if found else family

@@ -274,7 +274,7 @@ def _ranks(log: Log) -> int | None:
 def _split(log: Log) -> dict[str, object]:
     tensor, pipeline = (log.figure(f"{kind}_ranks") or 1 for kind in ("tensor", "pipeline"))
     if tensor > 1 and pipeline > 1:
-        return {}
+        return {"split": "tensor", "stages": int(pipeline)}
     return {"split": "tensor"} if tensor > 1 else {"split": "layer"} if pipeline > 1 else {}
 
 

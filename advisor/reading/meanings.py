@@ -302,12 +302,9 @@ def _ranks(meant: Meant, said: Mapping[str, str]) -> None:
     meant.cards = tensor * pipeline
     if meant.cards > 1:
         meant.settings["split"] = "tensor" if tensor > 1 else "layer"
-    _attention(meant, said, tensor)
     if tensor > 1 and pipeline > 1:
-        meant.not_sized.append(
-            "Tensor and pipeline parallelism together are not sized: all cards are taken to split "
-            "every tensor."
-        )
+        meant.settings["stages"] = pipeline
+    _attention(meant, said, tensor)
 
 
 def _attention(meant: Meant, said: Mapping[str, str], tensor: int) -> None:

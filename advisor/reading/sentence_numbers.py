@@ -213,27 +213,20 @@ _RANKS = re.compile(
 """Cards of a tensor split and of a pipeline: ``TP8 PP2``, ``-tp 2 -pp 4``, ``pp=2``."""
 
 
-def read_ranks(text: str, settings: MutableMapping[str, object]) -> tuple[str, str]:
-    """Take how many cards split tensors, and how many form a pipeline, out of a question.
-
-    Returns:
-        The text with a hole where it stood, and a sentence on what is not sized; mostly none.
-    """
+def read_ranks(text: str, settings: MutableMapping[str, object]) -> str:
+    """Take how many cards split tensors, and how many form a pipeline, out of a question."""
     said = _RANKS.search(text)
     if said is None:
-        return text, ""
+        return text
     ranks = {said["a"].casefold(): int(said["n"])}
     ranks |= {said["b"].casefold(): int(said["m"])} if said["b"] else {}
     tensor, pipeline = ranks.get("tp", 1), ranks.get("pp", 1)
     settings["gpus"] = tensor * pipeline
     if pipeline > 1:
         settings["split"] = "layer" if tensor == 1 else "tensor"
-    both = tensor > 1 and pipeline > 1
-    told = (
-        f"Tensor and pipeline parallelism together are not sized: all {tensor * pipeline} cards "
-        "are taken to split every tensor."
-    )
-    return f"{text[: said.start()]} {HOLE} {text[said.end() :]}", told if both else ""
+    if tensor > 1 and pipeline > 1:
+        settings["stages"] = pipeline
+    return f"{text[: said.start()]} {HOLE} {text[said.end() :]}"
 
 
 def read_limits(text: str, wanted: MutableMapping[str, str]) -> str:

@@ -80,7 +80,7 @@ def read_sentence(text: str, knowledge: Knowledge, *, own_card: bool = False) ->
     if said := _TRAINS.search(text):
         raise RequestError(f"'{said[0]}': training is not sized here, only what runs a model")
     read = Read()
-    machines, told = _numbers(text, knowledge, read)
+    machines = _numbers(text, knowledge, read)
     words: Sequence[str] = [word.strip(".:") for word in _WORD.findall(read.text)]
     words = take_names(words, knowledge, read)
     if "gpu" not in read.settings and (unsized := unsized_card(text)):
@@ -95,7 +95,6 @@ def read_sentence(text: str, knowledge: Knowledge, *, own_card: bool = False) ->
     words, read.assumed = assume_card(words, others, knowledge, read.settings)
     if read.assumed and "gpu" in read.settings:
         _refuse_other_maker(knowledge, read)
-    read.assumed = read.assumed or told
     memory_of_ram(knowledge, read.settings)
     words = _share_cards(words, knowledge, read)
     join_machines(machines, knowledge, read)
@@ -115,14 +114,14 @@ def read_sentence(text: str, knowledge: Knowledge, *, own_card: bool = False) ->
     return read
 
 
-def _numbers(text: str, knowledge: Knowledge, read: Read) -> tuple[str, str]:
-    """Take numbers with a meaning out of a question; give what machines and ranks it tells."""
+def _numbers(text: str, knowledge: Knowledge, read: Read) -> str:
+    """Take numbers with a meaning out of a question; give what machines it tells."""
     rest = boards_with_figures(knowledge)["named"].sub(" ", as_computer(text))
     rest, machines = apart_machines(apart(rest))
     rest = read_limits(rest, read.wanted)
-    rest, told = read_ranks(rest, read.settings)
+    rest = read_ranks(rest, read.settings)
     read.text = read_numbers(rest, read.settings)
-    return machines, told
+    return machines
 
 
 def _leave(words: Iterable[str], knowledge: Knowledge, read: Read) -> None:

@@ -37,6 +37,7 @@ REMEDIES: list[Remedy] = [
     framework.FLASH_ATTENTION,
     cards.FEWER,
     cards.SPLIT,
+    cards.STAGES,
     framework.BACKEND,
     framework.LARGER_STEPS,
     cards.MORE,

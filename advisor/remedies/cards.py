@@ -385,3 +385,16 @@ def _split_requests(base: Base, *_: object) -> Iterator[Option]:
 
 
 SPLIT = Remedy("split-requests", frozenset({"split"}), "setting", _split_requests)
+
+
+def _in_stages(base: Base, *_: object) -> Iterator[Option]:
+    """The most cards that share tensors, in stages one behind the other, where all cannot."""
+    scenario = base.scenario
+    if scenario.split or scenario.stages or is_usual_split(scenario) or offloads(scenario):
+        return
+    ways = (replace(scenario, stages=n) for n in range(2, scenario.gpus // 2 + 1))
+    for other in [way for way in ways if split_of(way) == "tensor"][:1]:
+        yield make_option(base, STAGES, {"stages": other.stages}, other)
+
+
+STAGES = Remedy("share-in-stages", frozenset({"stages"}), "setting", _in_stages)

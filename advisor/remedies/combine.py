@@ -21,7 +21,7 @@ from advisor.remedies.assessment import outlook_of, unserved_context
 from advisor.remedies.cards import LARGER, MORE, RENTED
 from advisor.remedies.formats import REMEDY as OTHER_FORMAT
 from advisor.remedies.formats import smaller_formats, with_format
-from advisor.remedies.framework import text_alone_plan
+from advisor.remedies.framework import small_step_plans, text_alone_plans
 from advisor.remedies.kv_cache import BATCH, CONTEXT, in_placing, smaller_caches, with_cache
 from advisor.remedies.kv_cache import EXPERTS_DEGREE as EXPERTS
 from advisor.remedies.kv_cache import LAYERS_DEGREE as LAYERS
@@ -69,10 +69,15 @@ def propose(base: Base, _: object, found: Mapping[str, Option]) -> Iterator[Opti
     if base.fits:
         return
     enough = [option for option in singles if acceptable(base, option, gentle)]
-    yield from _usual_beside_ram(base, singles, gentle)
-    if any(_is_quick(base, option) for option in enough):
+    quick = [option for option in enough if _is_quick(base, option)]
+    kept = any(option.scenario.precision is base.scenario.precision for option in quick)
+    if _least_cost(singles) > base.knowledge.policy["little_loss_percent"]:
+        yield from _less_lossy(base, gentle, [] if kept else text_alone_plans(base))
+    if quick:
+        yield from _keeping_context(base, quick, gentle)
         return
     sets = _gentle_sets(base, gentle, further[0])
+    yield from _keeping_context(base, sets, gentle)
     yield from (found for found in sets if _is_clearly_faster(base, found, enough))
     if sets or enough:
         return
@@ -96,15 +101,28 @@ def _with_smaller_cache(base: Base, singles: Sequence[Option], gentle: Bounds) -
                 yield proved(base, REMEDY, with_cache(base, plan, kind))
 
 
-def _usual_beside_ram(base: Base, singles: Sequence[Option], gentle: Bounds) -> Iterator[Option]:
-    """A mixture in the usual format, some experts in RAM, where what fits whole loses more."""
-    losses = [o.quality_loss_percent for o in singles if o.fits and o.action == OTHER_FORMAT.action]
-    least = min((loss for loss in losses if loss is not None), default=0.0)
+def _less_lossy(base: Base, gentle: Bounds, text: Sequence[Plan]) -> Iterator[Option]:
+    """The usual format with some experts of a mixture in RAM, or a better one without images."""
     search = _search(base, Plan(base.scenario), gentle)
     alone = base.scenario.batch == 1 and EXPERTS in search.degrees
-    if alone and least > base.knowledge.policy["little_loss_percent"]:
-        plan = search.usual_with(EXPERTS)
-        yield from [proved(base, REMEDY, plan)] if plan else []
+    plan = search.usual_with(EXPERTS) if alone else None
+    yield from [proved(base, REMEDY, plan)] if plan else []
+    yield from _fewest_steps(base, gentle, 1, text)
+
+
+def _keeping_context(base: Base, found: Sequence[Option], gentle: Bounds) -> Sequence[Option]:
+    """Sets that keep a context that was stated, where all that was found cuts it."""
+    whole = any(o.scenario.context_tokens >= base.scenario.context_tokens for o in found)
+    if whole or not found or base.request.context is None:
+        return []
+    return _gentle_sets(base, replace(gentle, context_kept=1.0), gentle)
+
+
+def _least_cost(singles: Sequence[Option]) -> float:
+    """What the most faithful of other formats with room adds to the loss, %; 0: none known."""
+    roomy = (o for o in singles if o.fits and o.margin != "thin")
+    costs = (o.quality_cost_percent for o in roomy if o.action == OTHER_FORMAT.action)
+    return min((cost for cost in costs if cost is not None), default=0.0)
 
 
 def _lets_wait(base: Base, option: Option) -> bool:
@@ -186,12 +204,17 @@ def bearable(base: Base, option: Option, limits: Bounds) -> bool:
 def _gentle_sets(base: Base, gentle: Bounds, harsh: Bounds) -> list[Option]:
     """Gentle sets; a server asked for by name, with several sequences, is left last of all."""
     own, *moved = _starts(base)
-    text = text_alone_plan(base)
-    found = _fewest_steps(base, gentle, _MOST_STEPS, [own])
-    found += _fewest_steps(base, gentle, _MOST_STEPS, [text]) if text else []
+    found = _sets_from(base, replace(gentle, slow=False), own) or _sets_from(base, gentle, own)
     if not found and moved and base.request.framework and base.scenario.batch > 1:
         found = _fewest_steps(base, harsh, _MOST_STEPS, [own])
     return found or _fewest_steps(base, gentle, _MOST_STEPS, moved)
+
+
+def _sets_from(base: Base, limits: Bounds, own: Plan) -> list[Option]:
+    """Sets in the program at hand, without images too; with prompts in small steps last."""
+    found = _fewest_steps(base, limits, _MOST_STEPS, [own])
+    found += _fewest_steps(base, limits, _MOST_STEPS, text_alone_plans(base))
+    return found or _fewest_steps(base, limits, _MOST_STEPS, small_step_plans(base))
 
 
 def _fewest_steps(
@@ -243,6 +266,8 @@ def _served(plan: Plan) -> Plan:
 def _search(base: Base, start: Plan, limits: Bounds) -> _Search:
     scenario = start.scenario
     formats = smaller_formats(base, scenario, limits)
+    if scenario.framework.serves_batches and not limits.slow:
+        formats = [one for one in formats if one.family not in SLOW_KERNELS]
     if _FRAMEWORK in start.change:
         formats.insert(0, scenario.precision)
     kinds = smaller_caches(base, scenario, limits) if base.memory.kv_cache_bytes else []

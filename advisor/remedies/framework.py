@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -105,6 +105,7 @@ BACKEND = Remedy("change-backend", frozenset({"backend"}), "rebuild", _backends)
 
 _SHARE = 0.95
 """The largest share that vLLM's own pages on memory propose."""
+_TIGHT: Final = ("thin", "narrow")
 _STEPS = (4096, 2048)
 """Tokens of a prompt at once; SGLang keeps no less for smaller steps."""
 
@@ -121,17 +122,24 @@ def without_graphs(base: Base, *_: object) -> Iterator[Option]:
 
 def smaller_steps(base: Base, *_: object) -> Iterator[Option]:
     """The same with prompts read in steps small enough, where memory is short."""
-    runtime, told = runtime_of(base.scenario.framework), base.request.max_num_batched_tokens
-    if told is not None or not runtime.captures_graphs or not _is_short(base):
-        return
-    own = runtime.tokens_at_once(base.scenario, base.knowledge.policy)
-    others = [replace(base.scenario, max_num_batched_tokens=n) for n in _STEPS if n < own]
+    others = _in_smaller_steps(base, base.scenario) if _is_short(base) else []
     roomy = (other for other in others if cards_hold(base, other, roomy=True))
     other = next(roomy, others[-1] if others else None)
     if other and may_help(base, other):
-        yield make_option(
-            base, STEPS, {"max_num_batched_tokens": other.max_num_batched_tokens}, other
-        )
+        yield make_option(base, STEPS, _step_change(other), other)
+
+
+def _in_smaller_steps(base: Base, own: Scenario) -> Sequence[Scenario]:
+    """The same with prompts read in smaller steps, where none were stated; the largest first."""
+    runtime = runtime_of(own.framework)
+    if base.request.max_num_batched_tokens is not None or not runtime.captures_graphs:
+        return []
+    most = runtime.tokens_at_once(own, base.knowledge.policy)
+    return [replace(own, max_num_batched_tokens=n) for n in _STEPS if n < most]
+
+
+def _step_change(other: Scenario) -> Mapping[str, object]:
+    return {"max_num_batched_tokens": other.max_num_batched_tokens}
 
 
 def larger_share(base: Base, *_: object) -> Iterator[Option]:
@@ -144,15 +152,15 @@ def larger_share(base: Base, *_: object) -> Iterator[Option]:
     own = base.request.gpu_memory_utilization is None and not (
         scenario.gpu and scenario.gpu.unified_memory
     )
-    if not own or share is None or not runtime.context_outside_share or not _is_short(base):
+    if not own or share is None or not runtime.context_outside_share or not _is_short(base, _TIGHT):
         return
     other = replace(scenario, gpu_memory_utilization=_SHARE)
     if share < _SHARE and may_help(base, other):
         yield make_option(base, SHARE, {"gpu_memory_utilization": _SHARE}, other)
 
 
-def _is_short(base: Base) -> bool:
-    return not base.fits or margin_of(base.memory, base.knowledge.policy) == "thin"
+def _is_short(base: Base, margins: Collection[str] = ("thin",)) -> bool:
+    return not base.fits or margin_of(base.memory, base.knowledge.policy) in margins
 
 
 STEPS = Remedy("smaller-steps", frozenset({"max_num_batched_tokens"}), "setting", smaller_steps)
@@ -198,10 +206,17 @@ def _text_only(base: Base, *_: object) -> Iterator[Option]:
         yield make_option(base, TEXT_ONLY, _CHANGE, other)
 
 
-def text_alone_plan(base: Base) -> Plan | None:
-    """The start of a combination without the image reader; None where there is none."""
+def text_alone_plans(base: Base) -> Sequence[Plan]:
+    """The start of a combination without the image reader, where there is one."""
     other = _without_images(base)
-    return Plan(base.scenario).then(other, _CHANGE, "setting") if other else None
+    return [Plan(base.scenario).then(other, _CHANGE, "setting")] if other else []
+
+
+def small_step_plans(base: Base) -> Iterator[Plan]:
+    """Starts of a combination with prompts in the smallest steps, then without images besides."""
+    for start in (Plan(base.scenario), *text_alone_plans(base)):
+        for other in _in_smaller_steps(base, start.scenario)[-1:]:
+            yield start.then(other, _step_change(other), "setting")
 
 
 def _without_images(base: Base) -> Scenario | None:

@@ -389,9 +389,11 @@ def _with_experts_out(base: Base, whole: Scenario, model: Model) -> Option | Non
 
 
 def _of_its_size(base: Base, own: Model) -> Sequence[ModelRow]:
-    """List recent models about as large, the best first."""
+    """List recent models about as large, or half as large of the own family; the best first."""
     least, most = own.parameters * _CLEARLY_SMALLER, own.parameters * _MOST_TIMES_LARGER
-    return sorted(_recent(base, own, least, most), key=lambda row: -merit_points(base, row))
+    found = _recent(base, own, own.parameters / 2, most)
+    alike = (row for row in found if row.parameters >= least or row.family == own.family)
+    return sorted(alike, key=lambda row: -merit_points(base, row))
 
 
 REMEDY = Remedy("smaller-model", frozenset({"model"}), "download", propose, told_by="model")

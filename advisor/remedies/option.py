@@ -186,6 +186,8 @@ def make_option(
         at_once = default_ubatch(scenario.model, scenario.framework, scenario.context_tokens)
         scenario = replace(scenario, ubatch=at_once)
     own = base.scenario
+    if own.stages and (scenario.gpus, scenario.framework) != (own.gpus, own.framework):
+        scenario = replace(scenario, stages=None)
     scenario = without_lost_drafts(scenario)
     then = outlook_of(scenario, base.knowledge)
     same = scenario.model.name == own.model.name
@@ -256,6 +258,8 @@ def _completed(
         full.update(_draft_changes(base, full, scenario))
     if scenario.gpu is not own.gpu or scenario.gpus != own.gpus:
         full.update(_card_changes(base, full, scenario))
+    if scenario.stages != own.stages and "stages" not in full:
+        full["stages"] = None
     stated = full.get("split", request.split)
     if stated and scenario.gpus > 1 and stated != (way := split_of(scenario)):
         full["split"] = way

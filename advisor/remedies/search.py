@@ -44,6 +44,8 @@ class Bounds(Struct, frozen=True):
     gentle: bool
     roomy: bool = True
     """Whether what is a matter of degree leaves so much free that the margin is not thin."""
+    slow: bool = True
+    """Whether a server may take a format with slow kernels."""
 
     def context(self, scenario: Scenario) -> int:
         """The shortest context to go down to, tokens; nobody needs more than was trained."""
@@ -281,8 +283,10 @@ def held_share(base: Base, scenario: Scenario) -> float:
 
 
 def holds_few(base: Base, option: Option) -> bool:
-    """Whether a server would hold hardly any of the requests with it."""
-    return held_share(base, option.scenario) < base.knowledge.policy["hardly_held_percent"]
+    """Whether a server would hold hardly any of the requests, and too few to be busy."""
+    policy, share = base.knowledge.policy, held_share(base, option.scenario)
+    busy = share / 100 * base.scenario.batch >= policy["busy_sequences"]
+    return share < policy["hardly_held_percent"] and not busy
 
 
 def _mark_held(base: Base, option: Option, marks: Mapping[str, set[str]]) -> None:

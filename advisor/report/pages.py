@@ -115,7 +115,7 @@ def _row(doc: Advice, row: OptionDoc) -> Mapping[str, str]:
     after, cost = row.after, row.tradeoff
     return {
         "action": row.action,
-        "change": f.listed(changes(doc, row.setup)) or row.action,
+        "change": f.listed(changes(doc, row)) or row.action,
         "quality": f.percent(cost.quality) if cost.quality is not None else "",
         "speed": rate(after.decode_tok_s.estimate) if after.decode_tok_s else "",
         "required": f.amount(after.required_bytes),

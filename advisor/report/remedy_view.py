@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct
 
 from advisor.knowledge.catalogue import TOGETHER
+from advisor.knowledge.names import line_of
 from advisor.remedies import is_uncertain, settings_of, told_by
 from advisor.report import figures as f
 from advisor.report.figures import counted, flag, known, say
@@ -18,12 +18,13 @@ from advisor.units import rate
 
 if TYPE_CHECKING:
     from advisor.advice.configuration import SetupDoc
-    from advisor.advice.document import Advice, Recommendation
+    from advisor.advice.document import Advice, Alternative, OptionDoc, Recommendation
     from advisor.scenario.figures import Figure
 
 _SAME_SPEED = 0.03
 _SMALL_LOSS = 1.0
 _STEPS = ("ubatch", "max_num_batched_tokens")
+_MEMORY = ("max_num_batched_tokens", "gpu_memory_utilization", "eager")
 
 
 def caveats_of(told: Mapping[str, str]) -> list[str]:
@@ -37,7 +38,7 @@ def _alternatives(doc: Advice, item: Recommendation) -> list[str]:
     return [
         say(
             "alternative",
-            change=_told_apart(doc, item, other.setup),
+            change=_told_apart(doc, item, other),
             required=f.amount(other.after.required_bytes),
         )
         for other in item.alternatives
@@ -45,20 +46,19 @@ def _alternatives(doc: Advice, item: Recommendation) -> list[str]:
 
 
 def _format_elsewhere(item: Recommendation, setup: SetupDoc) -> str:
-    moved = setup.framework != item.setup.framework
-    if not moved:
+    if setup.framework == item.setup.framework:
         return setup.precision
     return say("format.in", format=setup.precision, framework=setup.framework)
 
 
 def _model_elsewhere(doc: Advice, setup: SetupDoc) -> str:
-    other = setup.precision != doc.scenario.precision
-    if not other:
+    if setup.precision == doc.scenario.precision:
         return setup.model
     return say("format.in", format=setup.model, framework=setup.precision)
 
 
-def _told_apart(doc: Advice, item: Recommendation, setup: SetupDoc) -> str:
+def _told_apart(doc: Advice, item: Recommendation, other: Alternative) -> str:
+    setup = other.setup
     by_setting = {
         "precision": _format_elsewhere(item, setup),
         "model": _model_elsewhere(doc, setup),
@@ -66,20 +66,15 @@ def _told_apart(doc: Advice, item: Recommendation, setup: SetupDoc) -> str:
         "framework": setup.framework,
         "kv_cache": setup.kv_cache,
     }
-    return by_setting.get(told_by(item.action)) or f.listed(changes(doc, setup))
+    return by_setting.get(told_by(item.action)) or f.listed(changes(doc, other))
 
 
 def _new(after: str, before: str) -> str:
     return after if after != before else ""
 
 
-_LINE = re.compile(r"[^\W\d_]+")
-"""The word that a family begins with: Qwen of Qwen3-Next."""
-
-
 def _same_line(after: str, before: str) -> str:
-    word, own = _LINE.match(after), _LINE.match(before)
-    return word[0] if word and own and word[0] == own[0] and after != before else ""
+    return line_of(after) if line_of(after) == line_of(before) and after != before else ""
 
 
 def _second(doc: Advice, setup: SetupDoc) -> str:
@@ -161,9 +156,11 @@ def _moved(doc: Advice, setup: SetupDoc, sign: int) -> str:
     return f.listed([*found, *([counted("moved.experts", experts)] if experts > 0 else [])])
 
 
-def changes(doc: Advice, setup: SetupDoc) -> list[str]:
-    """Say in words everything in which a setup differs from the request."""
-    return [words for _, words in differences(doc, setup)]
+def changes(doc: Advice, item: Recommendation | Alternative | OptionDoc) -> list[str]:
+    """Say in words everything in which a what-if differs from the request."""
+    told = [words for _, words in differences(doc, item.setup)]
+    change = {key: item.change[key] for key in _MEMORY if key in item.change}
+    return told + [say(f"change.{key}", n=_claimed(n) or f"{n:,}") for key, n in change.items()]
 
 
 def differences(doc: Advice, setup: SetupDoc) -> Iterator[tuple[str, str]]:
@@ -275,7 +272,7 @@ def _priced_by_user(doc: Advice, item: Recommendation) -> str:
 
 
 WRITERS: Mapping[str, Callable[[Advice, Recommendation], str]] = {
-    "option.changes": lambda d, i: f.listed(changes(d, i.setup)),
+    "option.changes": lambda d, i: f.listed(changes(d, i)),
     "option.moved_back": lambda d, i: _moved(d, i.setup, 1),
     "option.moved_out": lambda d, i: _moved(d, i.setup, -1),
     "option.quality_cost": _quality_cost,
@@ -291,6 +288,8 @@ WRITERS: Mapping[str, Callable[[Advice, Recommendation], str]] = {
     "option.same_line": lambda d, i: _same_line(i.setup.model_family, d.scenario.model.family),
     "option.new_framework": lambda d, i: _new(i.setup.framework, d.scenario.framework),
     "option.step": lambda _, i: next((f"{i.change[k]:,}" for k in _STEPS if k in i.change), ""),
+    "option.stages": lambda _, i: str(i.change.get("stages", "")),
+    "option.stage_cards": lambda _, i: str(i.setup.gpus // (i.change.get("stages") or 1)),
     "option.claimed": lambda _, i: _claimed(i.change.get("gpu_memory_utilization")),
     "option.backend": lambda _, i: str(i.change.get("backend", "")),
     "option.besides": lambda d, i: f.listed(_besides(d, i)),

@@ -17,8 +17,10 @@ from advisor.scenario import (
     capability,
     claimed_share,
     is_usual_split,
+    pipeline_ranks,
     sequences_of_a_rank,
     split_of,
+    tensor_ranks,
 )
 from advisor.scenario.figures import Memory
 from advisor.scenario.images import image_limit, read_size
@@ -197,16 +199,15 @@ def _count(number: int, *, unless: int) -> str | None:
     return None if number == unless else str(number)
 
 
-def _stated(number: int | None) -> str | None:
-    return None if number is None else str(number)
+def _stated(value: object) -> str | None:
+    return None if value is None else str(value)
 
 
 def _kv(started: Started, name: str) -> str | None:
     if name in _PLAIN_CACHE:
         return None
     words = started.program.kv_types
-    found = words.get(name) if words else name
-    return None if found is None else str(found)
+    return _stated(words.get(name) if words else name)
 
 
 def _kv_both(started: Started) -> str | None:
@@ -232,9 +233,9 @@ def _layers_share(started: Started) -> str:
 
 
 def _visible(started: Started, backend: str) -> str | None:
-    count, used = started.scenario.gpus, started.scenario.backend
-    alone = count == 1 and not started.scenario.idle_cards
-    return None if alone or used != backend else ",".join(map(str, range(count)))
+    one, count = started.scenario, started.scenario.gpus
+    alone = (count == 1 and not one.idle_cards) or one.backend != backend
+    return None if alone else ",".join(map(str, range(count)))
 
 
 def _shared(started: Started) -> Split | None:
@@ -254,10 +255,9 @@ def _fraction(started: Started) -> str | None:
 
 
 def _lowered(started: Started) -> str | None:
-    claimed = claimed_share(started.scenario) or 1.0
-    lowered = started.shares is not None and started.shares.whole / 100 < claimed
+    shares, claimed = started.shares, claimed_share(started.scenario) or 1.0
     told = started.scenario.gpu_memory_utilization is not None
-    return _fraction(started) if lowered or told else None
+    return _fraction(started) if told or (shares and shares.whole / 100 < claimed) else None
 
 
 def _static(started: Started) -> str | None:
@@ -301,7 +301,7 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "kv_k": lambda s: _kv_side(s, s.scenario.kv_cache_k.name),
     "kv_v": lambda s: _kv_side(s, s.scenario.kv_cache_v.name),
     "gpus": lambda s: _count(s.scenario.gpus, unless=1),
-    "tensor_ranks": lambda s: str(s.scenario.gpus) if _shared(s) == "tensor" else None,
+    "tensor_ranks": lambda s: str(tensor_ranks(s.scenario)) if _shared(s) == "tensor" else None,
     "data_ranks": lambda s: str(s.scenario.gpus) if _shared(s) == "dp-attention" else None,
     "replicas": lambda s: str(s.scenario.gpus) if _shared(s) == "data" else None,
     "slots_of_a_copy": lambda s: str(s.scenario.batch if _shared(s) != "data" else _rank_slots(s)),
@@ -310,7 +310,7 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "stated_slots_of_a_rank": lambda s: _stated(
         min(filter(None, (s.scenario.slots and _rank_slots(s), s.most_at_start)), default=None)
     ),
-    "pipeline_ranks": lambda s: str(s.scenario.gpus) if _shared(s) == "layer" else None,
+    "pipeline_ranks": lambda s: _count(pipeline_ranks(s.scenario), unless=1),
     "split_mode": _shared,
     "card_shares": _card_shares,
     "cuda_devices": lambda s: _visible(s, "CUDA"),
@@ -354,7 +354,7 @@ def _brings_code(started: Started) -> bool:
 
 def _expert_ranks(scenario: Scenario) -> str | None:
     """Say over how many cards whole experts go, where shards of them could cut a block."""
-    moe, cards, block = scenario.model.shape.moe, scenario.gpus, scenario.precision.block
+    moe, cards, block = scenario.model.shape.moe, tensor_ranks(scenario), scenario.precision.block
     if not moe or not block or moe.experts % cards:
         return None
     return str(cards) if moe.width % (cards * block) else None

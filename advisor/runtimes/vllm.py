@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from advisor.runtimes.base import CacheShape, Cells, Range, element_bytes, live_elements, up
 from advisor.runtimes.server import Server
-from advisor.scenario import is_pipeline, split_of
+from advisor.scenario import pipeline_ranks, split_of, tensor_ranks
 from advisor.units import GIB
 
 if TYPE_CHECKING:
@@ -106,8 +106,7 @@ class Vllm(Server):
         largest = min(2 * slots, _LARGEST_GRAPH)
         even, wide = min(largest, _EVERY_SIZE), max(largest - _EVERY_SIZE, 0)
         sizes = min(largest.bit_length(), 3) + even // 8 + wide // 16
-        layers = scenario.model.shape.layers
-        return sizes * (-(-layers // scenario.gpus) if is_pipeline(scenario) else layers)
+        return sizes * -(-scenario.model.shape.layers // pipeline_ranks(scenario))
 
     def tokens_at_once(self, scenario: Scenario, policy: Mapping[str, float]) -> int:
         """Count the tokens of its profiling run: as told, else they follow from the card."""
@@ -207,7 +206,7 @@ def _size(gpu: Gpu | None) -> str:
 
 def _ranks(scenario: Scenario) -> int:
     """Count the shards of every tensor."""
-    return scenario.gpus if split_of(scenario) == "tensor" else 1
+    return tensor_ranks(scenario) if split_of(scenario) == "tensor" else 1
 
 
 def _workspace(scenario: Scenario, tokens: int) -> int:

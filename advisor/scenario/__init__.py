@@ -183,15 +183,27 @@ def sharing(ways: Sequence[Split]) -> Sequence[Split]:
 def split_ways(scenario: Scenario) -> Sequence[Split]:
     """List the ways in which the cards of a scenario can share its model, preferred first."""
     framework, model, cards = scenario.framework, scenario.model, scenario.gpus
-    precision, backend = scenario.precision, scenario.backend
+    precision, backend, each = scenario.precision, scenario.backend, _cards_of_a_stage(scenario)
     return [
         way
         for way in ways_for(framework, precision)
-        if divides(way, framework, precision, model, cards)
+        if divides(way, framework, precision, model, each if way == "tensor" else cards)
         and not (way in {"data", "dp-attention"} and scenario.cards)
         and not refusal(framework, "split", way, scenario.gpu, model.shape)
         and (way != "row" or backend is None or backend in _ROW_BACKENDS)
     ]
+
+
+def _cards_of_a_stage(scenario: Scenario) -> int:
+    """Count the cards that would share a tensor: all, or those of one stage; 0 where none can."""
+    stages, shape = scenario.stages or 1, scenario.model.shape
+    if stages == 1:
+        return scenario.gpus
+    even = scenario.gpus % stages == 0 and stages <= shape.layers and not scenario.cards
+    passes = scenario.framework.pipeline and "layer" in scenario.framework.multi_gpu
+    if refusal(scenario.framework, "split", "layer", scenario.gpu, shape):
+        return 0
+    return scenario.gpus // stages if even and passes else 0
 
 
 def ways_for(framework: Framework, precision: Format) -> Sequence[Split]:
@@ -210,6 +222,13 @@ def can_split(scenario: Scenario) -> bool:
 def impossible_split(scenario: Scenario) -> Iterator[RequestError]:
     """Say why the cards cannot share the model as stated, or in no way at all, and what can be."""
     framework, stated = scenario.framework, scenario.split
+    if (scenario.stages or 1) > 1 and split_of(scenario) != "tensor":
+        told = f"{scenario.stages} stages of cards that share the tensors of {scenario.model.name}"
+        hint = "A server's stage takes as many cards as divide the heads. Leave --stages out."
+        yield RequestError(
+            f"{framework.name} cannot form {told} of {scenario.gpus} cards", hint=hint
+        )
+        return
     if scenario.gpus == 1 or not (stated or framework.multi_gpu):
         return
     ways = split_ways(scenario)
@@ -290,9 +309,22 @@ def is_pipeline(scenario: Scenario) -> bool:
     return scenario.gpus > 1 and scenario.framework.pipeline and split_of(scenario) == "layer"
 
 
+def pipeline_ranks(scenario: Scenario) -> int:
+    """Count the ranks of a server's pipeline, one behind the other; 1 where there is none."""
+    if is_pipeline(scenario):
+        return scenario.gpus
+    return (scenario.stages or 1) if scenario.gpus > 1 and split_of(scenario) == "tensor" else 1
+
+
+def tensor_ranks(scenario: Scenario) -> int:
+    """Count the cards that share each tensor: all, or those of one stage."""
+    return scenario.gpus // pipeline_ranks(scenario)
+
+
 def is_usual_split(scenario: Scenario) -> bool:
     """Whether the cards share the model as the framework prefers, which measurements mean."""
-    return scenario.gpus == 1 or split_of(scenario) in {None, *scenario.framework.multi_gpu[:1]}
+    usual = split_of(scenario) in {None, *scenario.framework.multi_gpu[:1]}
+    return scenario.gpus == 1 or (usual and (scenario.stages or 1) == 1)
 
 
 def divides(way: Split, framework: Framework, precision: Format, model: Model, cards: int) -> bool:
@@ -305,6 +337,8 @@ def divides(way: Split, framework: Framework, precision: Format, model: Model, c
     divide experts over data parallel ranks, so plain copies are for dense models there.
     """
     shape = model.shape
+    if not cards:
+        return False
     if way == "data":
         return shape.moe is None or framework.copies_experts
     if way == "dp-attention":

@@ -15,7 +15,7 @@ from advisor.knowledge.programs import About, Capability
 from advisor.knowledge.types import Format, Framework, Gpu, KvType
 from advisor.models.shape import UNKNOWN, Shape
 from advisor.models.stored_tensors import Model
-from advisor.scenario import Scenario, divides, split_of, ways_for
+from advisor.scenario import Scenario, divides, pipeline_ranks, split_of, ways_for
 from advisor.scenario.capability import DTYPES, asked, refusal
 
 EXPERTS_ONLY = frozenset({"gguf-mxfp4"})
@@ -132,7 +132,8 @@ def no_drafting(scenario: Scenario, *, head: bool = False) -> str:
 
     A ``head`` that was trained to draft for the model may do so where another model cannot.
     """
-    way, shape = split_of(scenario) or "", scenario.model.shape
+    staged, shape = pipeline_ranks(scenario) > 1, scenario.model.shape
+    way = "layer" if staged else split_of(scenario) or ""
     asked_for = f"{way} with a head" if head and way else way
     return refusal(scenario.framework, "draft", asked_for, scenario.gpu, shape)
 

@@ -190,3 +190,12 @@ def test_how_cards_share_what_the_experts_leave_is_said(
     text = f"llama-server -m GLM-4.5-Air-Q4_K_M.gguf -c 4096 -ncmoe 30 {shares}"
     out = run(capsys, "check-command", "--gpu", "2x RTX 3090", "--ram", "128GB", "--", text).out
     assert told in " ".join(out.split())
+
+
+def test_tensors_and_a_pipeline_together_are_sized_and_read_back(capsys: Capture) -> None:
+    line = "vllm serve Qwen/Qwen3-32B -tp 2 -pp 3 --max-model-len 8192"
+    out = run(capsys, "check-command", "--gpu", "6x RTX 3090", "--", line).out
+    assert "It starts." in out
+    assert "--tensor-parallel-size 2 \\\n    --pipeline-parallel-size 3" in out
+    other = run(capsys, "check-command", "--gpu", "6x RTX 3090", "--", line.replace("2 -pp 3", "6"))
+    assert "cannot divide the 64 attention heads" in other.out + other.err

@@ -28,7 +28,8 @@ from tests.reading.test_command_lines import known
 def test_ranks_of_both_kinds_make_the_cards(said: str, gpus: int, split: str | None) -> None:
     read = read_sentence(f"deepseek v3 on 16x h100 with vllm {said}", known())
     assert (read.settings["gpus"], read.settings.get("split")) == (gpus, split)
-    assert ("together are not sized" in read.assumed) == (split == "tensor")
+    assert read.settings.get("stages") == (2 if split == "tensor" else None)
+    assert read.assumed == ""
     assert read.left == []
 
 

@@ -80,7 +80,7 @@ def test_a_laptop_rents_what_it_cannot_be_fitted_with(given: dict[str, object]) 
 def test_its_price_is_in_the_text() -> None:
     (only,) = document(advised(**HARSH[0])).recommendations
     assert "last resort" in only.text
-    assert "of the 131,072 tokens asked for, 32,768 are left" in only.text
+    assert "of the 131,072 tokens asked for, 8,192 are left" in only.text
     assert "3 of 63 layers" in only.title
 
 
