@@ -31,9 +31,10 @@ _GPU_REWRITES = (
     (re.compile(r"\blaptop\b"), "mobile"),
     (re.compile(r"\bmax[ -]?q\b"), "maxq"),
     (re.compile(r"\b(\d+)[ -]?(?:gib|gb|g)\b"), r"\1gb"),
-    (re.compile(r"\b(\d+)[ -]cores?\b"), r"\1core"),
+    (re.compile(r"\b(\d+)[ -](?:gpu[ -])?cores?\b"), r"\1core"),
     (re.compile(r"\b(rtx|gtx|rx)(?=[a-z]?\d)"), r"\1 "),
-    (re.compile(r"\b(\d{4})(ti|super|xtx|xt|gre)\b"), r"\1 \2"),
+    (re.compile(r"\b(rtx) ?(\d)k(?=pro\b|\b)"), r"\1 \g<2>000"),
+    (re.compile(r"\b(\d{4})(ti|super|xtx|xt|gre|pro)\b"), r"\1 \2"),
     (re.compile(r"\bti(super)\b"), r"ti \1"),
     (re.compile(r"\bgaudi(\d)\b"), r"gaudi \1"),
 )

@@ -285,6 +285,7 @@ class Framework(Struct, frozen=True, omit_defaults=True):
     card_free: Flag = False  # its buffers are known apart from any card
     memory_checked: Flag = False
     """What its memory model gives was compared with memory that it printed."""
+    own_code: Flag = False  # runs the code beside the weights, of whatever architecture
     places_layers: Flag = False  # a request can say which layers, whose experts lie on the cards
     pipeline: Flag = False  # a split by layer is a pipeline of ranks, each of which needs a layer
     tensor_heads: Annotated[TensorHeads, Kind(choice(get_args(TensorHeads)))] = "copied"

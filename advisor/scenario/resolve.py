@@ -350,10 +350,10 @@ def _impossible(request: Request, scenario: Scenario, knowledge: Knowledge) -> I
             f"on {cards_by(scenario.gpu.vendor)}",
             hint=f"Use {' or '.join(known)}, or llama.cpp.",
         )
-    if scenario.depth_tokens >= scenario.context_tokens:
+    if scenario.depth_tokens > scenario.context_tokens:
         yield RequestError(
             f"depth is {scenario.depth_tokens:,}, the context {scenario.context_tokens:,}",
-            hint="Give a depth below the context.",
+            hint="Give a depth of at most the context.",
         )
     if least_context(scenario) > max(scenario.context_tokens, scenario.depth_tokens + 1):
         yield RequestError(

@@ -110,12 +110,13 @@ def supports_model(framework: Framework, model: Model, precision: Format | None 
 
 
 def _made_for(framework: Framework, model: Model) -> bool:
-    """Whether the files of a model that nothing here describes are made for such frameworks."""
+    """Whether a model that nothing here describes is made for such frameworks by its files."""
     stored = model.stored
-    if model.shape.described or stored is None:
+    if model.shape.described:
         return False
-    made = stored.kind == "gguf" and stored.format_name in framework.formats
-    return framework.places_layers and made
+    if stored is None or stored.kind != "gguf":
+        return framework.own_code
+    return framework.places_layers and stored.format_name in framework.formats
 
 
 def no_head(framework: Framework, model: Model) -> str:

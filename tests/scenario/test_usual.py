@@ -128,6 +128,13 @@ def test_without_a_stated_context_the_depth_fits_into_it(depth: int, context: in
     assert advisor().estimate(asked).scenario.context_tokens == context
 
 
+def test_a_depth_may_be_all_of_the_context_and_no_more() -> None:
+    asked = Request(gpu=CARD, model="qwen3-4b-instruct-2507", context=8192, depth=8192)
+    assert advisor().estimate(asked).scenario.depth_tokens == 8192
+    with pytest.raises(UserError, match="Give a depth of at most the context"):
+        advisor().estimate(replace(asked, depth=8193))
+
+
 @pytest.mark.parametrize(("branch", "bits"), [("3_0", "3.0"), ("4_25", "4.25"), ("6_0", "6.0")])
 def test_a_branch_of_exl2_files_is_its_bits(branch: str, bits: str) -> None:
     asked = Request(gpu=CARD, model="qwq-32b", precision=branch, framework="ExLlamaV2")
