@@ -32,8 +32,6 @@ Kind = Literal["rules", "templates", "knowledge"]
 _PACKAGE = Path(__file__).resolve().parent
 _MOST_BYTES = 32_000_000
 """Of a file of rules, texts, knowledge or a plan; the largest here has 0.2 MB."""
-_MOST_KEPT = 256_000_000
-"""Of a file of a cache, which holds what was made of many such files."""
 
 
 def real(path: Path) -> Path:
@@ -56,23 +54,12 @@ def read_tree(folder: Path, suffixes: Collection[str], *but: str) -> Mapping[str
     """Read every file below ``folder`` with one of the suffixes, by sorted relative POSIX path.
 
     What is hidden is nobody's rule or template, nor what begins with ``but``; a file is its folder.
-
-    Raises:
-        UserError: The name of a file is not UTF-8, or it is too large.
-        OSError: A file cannot be read.
     """
     paths, top = ([folder], folder.parent) if folder.is_file() else (folder.rglob("*"), folder)
     found = [p for p in paths if p.suffix in suffixes and p.is_file()]
     named = sorted((p.relative_to(top).as_posix(), p) for p in found)
     wanted = (one for one in named if "/." not in f"/{one[0]}" and not one[0].startswith(but))
-    return {_utf8(name): read_whole(p) for name, p in wanted}
-
-
-def _utf8(name: str) -> str:
-    """Give the name of a file back; what is hashed, kept and printed must be text."""
-    if name.encode("utf-8", "replace").decode() != name:
-        raise UserError(f"the name of '{name}' is not UTF-8.", hint="Rename the file.")
-    return name
+    return {name: read_whole(p) for name, p in wanted}
 
 
 def read_whole(path: Path) -> bytes:
@@ -232,8 +219,7 @@ def read_kept(path: Path, what: str) -> bytes | None:
         held = os.open(path, flags)
     except OSError:
         return None
-    state = os.fstat(held)
-    if not stat.S_ISREG(state.st_mode) or state.st_size > _MOST_KEPT:
+    if not stat.S_ISREG((state := os.fstat(held)).st_mode) or state.st_size > 8 * _MOST_BYTES:
         os.close(held)
         return None
     with os.fdopen(held, "rb", buffering=0) as file:

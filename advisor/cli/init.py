@@ -12,9 +12,17 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.own_settings import FILE, digest_of, name_of, remember, settings_in, trusted
+from advisor.cli.own_settings import (
+    FILE,
+    TRUSTED,
+    digest_of,
+    name_of,
+    settings_in,
+    trusted,
+    trusted_file,
+)
 from advisor.errors import RequestError, UserError
-from advisor.files import read_whole
+from advisor.files import read_whole, refuse_shared, seal, user_data_dir, write_whole
 from advisor.remedies import rule_vocabulary
 from advisor.report.figures import aligned
 from advisor.rules.language.schema import rules_schema
@@ -181,6 +189,23 @@ def _state(folder: Path, digest: str) -> str:
     except UserError:  # larger than one that could be trusted
         same = False
     return "" if same else f"  ({FILE} was changed since: it does not count)"
+
+
+def remember(folders: Mapping[str, str]) -> None:
+    """Write down what is trusted from now on.
+
+    Raises:
+        UserError: It cannot be written, or others can write the folder.
+    """
+    refuse_shared(user_data_dir())
+    content = json.dumps(folders).encode()
+    try:
+        write_whole(trusted_file(), [seal(TRUSTED, [content]), content])
+    except OSError as bad:
+        raise RequestError(
+            f"'{trusted_file()}' cannot be written: {bad.strerror}",
+            hint="ADVISOR_DATA_DIR names another folder.",
+        ) from None
 
 
 def _forget(folder: Path) -> None:

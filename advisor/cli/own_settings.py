@@ -15,21 +15,13 @@ import typer
 from msgspec import Struct, json
 
 from advisor.errors import RequestError, Source, UserError, did_you_mean, nearest, raise_problems
-from advisor.files import (
-    base_dir,
-    read_kept,
-    read_whole,
-    refuse_shared,
-    seal,
-    user_data_dir,
-    write_whole,
-)
+from advisor.files import base_dir, read_kept, read_whole, user_data_dir
 from advisor.knowledge.layers import is_price_list, named_twice
 from advisor.knowledge.merit import USES
 from advisor.scenario.settings import request_from
 from advisor.units import plain
 
-_WHAT = "trusted folders"
+TRUSTED = "trusted folders"
 
 
 def is_trusted(file: Path, content: bytes) -> bool:
@@ -56,11 +48,12 @@ def refusal(file: Path, content: bytes) -> str:
 
 def trusted() -> dict[str, str]:
     """Read folder -> digest of its advisor.toml; a damaged file trusts nothing."""
-    content = read_kept(_place(), _WHAT)
+    content = read_kept(trusted_file(), TRUSTED)
     return {} if content is None else json.decode(content, type=dict[str, str])
 
 
-def _place() -> Path:
+def trusted_file() -> Path:
+    """Where it is kept which folders the user trusts."""
     return user_data_dir() / "trusted.json"
 
 
@@ -72,23 +65,6 @@ def name_of(folder: Path) -> str:
 def digest_of(content: bytes) -> str:
     """Give what its advisor.toml is remembered by."""
     return hashlib.sha256(content).hexdigest()
-
-
-def remember(folders: Mapping[str, str]) -> None:
-    """Write down what is trusted from now on.
-
-    Raises:
-        UserError: It cannot be written, or others can write the folder.
-    """
-    refuse_shared(user_data_dir())
-    content = json.encode(folders)
-    try:
-        write_whole(_place(), [seal(_WHAT, [content]), content])
-    except OSError as bad:
-        raise RequestError(
-            f"'{_place()}' cannot be written: {bad.strerror}",
-            hint="ADVISOR_DATA_DIR names another folder.",
-        ) from None
 
 
 FILE = "advisor.toml"

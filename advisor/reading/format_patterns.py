@@ -41,7 +41,7 @@ BITS_PER_WEIGHT: Final = re.compile(
 """Behind the bits may stand those of other tensors: ``4.0bpw_H6``, ``3.05bpw_h5_ng5``."""
 _BRANCH: Final = re.compile(r"^(\d)_(\d{1,2})$")
 """The branch of a repository of EXL2 or EXL3 files: ``3_0``, ``4_25``."""
-_TURNED: Final = re.compile(r"([2-8])[-_ ]?q")
+_TURNED: Final = re.compile(r"^([2-8])[-_ ]?q$")
 _LEAST_BITS, _MOST_BITS = 1.0, 8.5
 _FAMILIES: Final = {"gguf": ("gguf-k", "gguf-i")}
 """The families that makers of GGUF files choose from where they tell only the bits."""
@@ -60,15 +60,13 @@ def patterned(knowledge: Knowledge, text: str) -> _Found | None:
     Raises:
         RequestError: It is one that no runtime here reads.
     """
-    folded = _BRANCH.sub(r"\1.\2bpw", text.strip().casefold())
+    folded = _TURNED.sub(r"gguf q\1", _BRANCH.sub(r"\1.\2bpw", text.strip().casefold()))
     if len(folded) > _LONGEST:
         return None
     if unread := why_unread(text):
         raise unread
     if near := _near(knowledge.formats).get(plain_key(folded)):
         return tuple(knowledge.formats[name] for name in near), _MIX, True
-    if found := _TURNED.fullmatch(folded):
-        return _beside(knowledge, f"gguf q{found[1]}")
     if (found := GGUF_TYPE.fullmatch(folded)) and found["made"]:
         return _under(knowledge, found["type"])
     if found := BITS_PER_WEIGHT.fullmatch(folded):

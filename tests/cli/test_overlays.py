@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.cli.init import starter_files
-from advisor.cli.own_settings import digest_of, name_of, own_settings, remember
+from advisor.cli.init import remember, starter_files
+from advisor.cli.own_settings import digest_of, name_of, own_settings
 from tests.cli.running import Outcome, advise, run
 
 Capture = pytest.CaptureFixture[str]

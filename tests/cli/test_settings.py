@@ -11,6 +11,7 @@ import pytest
 from typer.main import get_command
 
 from advisor.cli.app import application
+from advisor.cli.init import remember
 from advisor.cli.own_settings import (
     ASKED,
     KEYS,
@@ -21,7 +22,6 @@ from advisor.cli.own_settings import (
     digest_of,
     name_of,
     own_settings,
-    remember,
 )
 from advisor.errors import UserError
 from tests.cli.running import Outcome, run

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.errors import UserError
 from advisor.knowledge import load_knowledge

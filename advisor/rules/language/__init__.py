@@ -156,7 +156,11 @@ def read_folders(folders: Stack, over: Path | None = None) -> RuleFiles:
         added = {names[name]: content for name, content in own.items()}
         contents |= added
         hashed |= added
-    return RuleFiles(contents, users, digest(hashed))
+    try:
+        return RuleFiles(contents, users, digest(hashed))
+    except UnicodeEncodeError as bad:  # a name is hashed, kept and printed
+        said = f"the name of '{str(bad.object).partition(chr(0))[0]}' is not UTF-8."
+        raise RuleFileError(said, hint="Rename the file.") from None
 
 
 def parse_rules(
