@@ -309,7 +309,7 @@ def _recent(base: Base, own: Model, least: float, most: float) -> Sequence[Model
 
 def _with_model(base: Base, scenario: Scenario, model: Model) -> Scenario | None:
     framework, shape = scenario.framework, model.shape
-    if not support.supports_model(framework, model) or support.unsized(framework, shape):
+    if not support.may_advise(framework, model) or support.unsized(framework, shape):
         return None
     trained = model.trained_context_tokens
     context = base.request.context or default_context(model, base.request)

@@ -258,6 +258,7 @@ class Search(Struct):
             if (
                 runs(self.knowledge, framework, precision, cards.gpu, model)
                 and support.runs_kv(framework, self.wish.kv_type, cards.gpu, model.shape)
+                and support.may_advise(framework, model)
                 and support.can_share(framework, precision, model, cards.count)
                 and not _needs_flash(framework, self.wish)
             ):

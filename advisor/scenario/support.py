@@ -21,8 +21,7 @@ from advisor.scenario.capability import DTYPES, asked, refusal
 EXPERTS_ONLY = frozenset({"gguf-mxfp4"})
 """Families of formats that store only experts."""
 KEPT_EXPERTS = "MXFP4_MOE"
-"""Experts that are published in it stay in it in GGUF files of every other format: gpt-oss (source
-``gpt-oss-gguf``)."""
+"""Experts published in it stay in it in every other GGUF file (source ``gpt-oss-gguf``)."""
 _FAMILY_BITS = {
     "int8": 8, "8bit": 8, "q8": 8, "w8": 8,
     "int4": 4, "4bit": 4, "q4": 4, "w4": 4,
@@ -40,8 +39,8 @@ def family_bits(text: str) -> int | None:
 def says_integers(text: str, bits: int) -> bool:
     """Whether a family name means integers alone: INT8 does.
 
-    INT4 does not: what is published in 4-bit floats is published in no integers, and the cards that
-    multiply them have no kernels for integers in every runtime.
+    INT4 does not: what is published in 4-bit floats is published in no integers, and cards that
+    multiply them lack kernels for integers in some runtimes.
     """
     return bits == _FULL_BYTE and text.strip().casefold().startswith("int")
 
@@ -109,14 +108,17 @@ def supports_model(framework: Framework, model: Model, precision: Format | None 
     return not (model.vision_parameters and framework.vision is False)
 
 
+def may_advise(framework: Framework, model: Model) -> bool:
+    """Whether to name the model to others: not where only code of its own would run it."""
+    return supports_model(framework, model) and (model.shape.described or not framework.own_code)
+
+
 def _made_for(framework: Framework, model: Model) -> bool:
     """Whether a model that nothing here describes is made for such frameworks by its files."""
-    stored = model.stored
-    if model.shape.described:
-        return False
+    stored, unknown = model.stored, not model.shape.described
     if stored is None or stored.kind != "gguf":
-        return framework.own_code
-    return framework.places_layers and stored.format_name in framework.formats
+        return unknown and framework.own_code
+    return unknown and framework.places_layers and stored.format_name in framework.formats
 
 
 def no_head(framework: Framework, model: Model) -> str:
@@ -336,10 +338,8 @@ FLOAT_UNITS = frozenset({"fp8", "nvfp4", "mxfp4"})
 
 def is_unpacked(precision: Format, model: Model, gpu: Gpu | None) -> bool:
     """Whether it is made for units that this card lacks; what the publisher released is not."""
-    made_for_units = precision.family in FLOAT_UNITS and gpu is not None
-    if not made_for_units or is_published(precision, model):
+    if gpu is None or precision.family not in FLOAT_UNITS or is_published(precision, model):
         return False
-    assert gpu
     return is_native(precision, gpu) is False
 
 
