@@ -252,11 +252,11 @@ def in_framework(base: Base, framework: Framework, precision: Format) -> Scenari
     for kind in (scenario.kv_cache_k, scenario.kv_cache_v):
         if not support.runs_kv(framework, kind, scenario.gpu, scenario.model.shape):
             return None
-    places = framework.places_layers
-    flash = base.request.flash_attention
+    places, flash = framework.places_layers, base.request.flash_attention
     other = replace(
         scenario,
         framework=framework,
+        stages=scenario.stages if framework is scenario.framework else None,
         precision=precision,
         backend=scenario.gpu and backend_in(framework, scenario.gpu, scenario.backend),
         flash_attention=framework.flash_attention is not False if flash is None else flash,

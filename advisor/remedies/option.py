@@ -186,7 +186,8 @@ def make_option(
         at_once = default_ubatch(scenario.model, scenario.framework, scenario.context_tokens)
         scenario = replace(scenario, ubatch=at_once)
     own = base.scenario
-    if own.stages and (scenario.gpus, scenario.framework) != (own.gpus, own.framework):
+    moved = (scenario.gpus, scenario.framework) != (own.gpus, own.framework)
+    if own.stages and (moved or split_of(scenario) != "tensor"):
         scenario = replace(scenario, stages=None)
     scenario = without_lost_drafts(scenario)
     then = outlook_of(scenario, base.knowledge)

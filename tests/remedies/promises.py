@@ -58,6 +58,7 @@ def stated(advisor: Advisor, rng: random.Random) -> Request:
         kv_unified=rng.choice((*[None] * 5, False)),
         swa_full=rng.choice((*[None] * 5, True)),
         backend=rng.choice((*[None] * 5, "Vulkan")),
+        stages=rng.choice((*[None] * 8, 2, 3)),
     )
 
 

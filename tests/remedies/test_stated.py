@@ -56,10 +56,19 @@ def test_no_change_comes_out_otherwise(seed: int) -> None:
             gpu="RTX 4000 SFF Ada Generation", model="DeepSeek-R1-Distill-Llama-70B",
             precision="INT8", context=32_768, prefer="quality", split="tensor",
         ),
+        Request(
+            gpu="RTX 2060 12GB", model="phi-1_5", precision="INT4", batch=16, framework="vLLM",
+            gpus=4, stages=4,
+        ),
+        Request(
+            gpu="RTX 5880 Ada Generation", model="all-MiniLM-L6-v2", precision="INT4", batch=16,
+            framework="vLLM", gpus=8, prefer="quality", stages=2,
+        ),
     ],
     ids=[
         "TGI on two cards", "more layers than there are", "a split model", "TGI on eight cards",
         "a pipeline that does not draft", "a split that says which server",
+        "stages that copies have not", "stages that another server has not",
     ],
 )  # fmt: skip
 def test_what_once_came_out_otherwise_does_not(request_: Request) -> None:
