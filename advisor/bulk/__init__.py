@@ -170,7 +170,7 @@ def _json_row(line: Line) -> Row:
     except _JsonError as bad:
         return Row(line.number, {}, f"the line cannot be read: {bad}")
     except ValueError:  # of Python, which reads no integer of more digits
-        return Row(line.number, {}, "a number in the line has thousands of digits")
+        return Row(line.number, {}, "the line cannot be read: a number has thousands of digits")
     if not isinstance(found, dict):
         shown = "a list" if isinstance(found, list) else "a single value"
         return Row(line.number, {}, f"the line holds {shown}, not an object; write one per line")

@@ -68,7 +68,7 @@ _BOTH = (
         most=_MOST, unit="tokens/s", dimension="rate", example="20",
     ),
     Wanted(
-        "Perplexity increase of the weight format over FP16 in %, at most; or any.", _ENOUGH,
+        "Perplexity increase of the format over FP16 in %, at most; or any.", _ENOUGH,
         "12, or any with named formats", name="max_loss", kind="number", least=0, most=_MOST,
         unit="%", dimension="share", example="5",
     ),

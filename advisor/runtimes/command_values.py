@@ -184,7 +184,8 @@ def _draft(started: Started) -> str | None:
     draft = started.scenario.draft_model
     if draft is None:
         return None
-    return draft.hf_id or f"./{capability.file_word(draft.name)}"
+    held = _of_draft(started, capability.repository_of)
+    return held or draft.hf_id or f"./{capability.file_word(draft.name)}"
 
 
 def _of_draft(started: Started, named: Callable[[Model, Format], str | None]) -> str | None:

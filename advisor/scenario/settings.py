@@ -68,7 +68,7 @@ class Stated(Struct, frozen=True, kw_only=True):
     )] = None
     """``splits.split_of`` says how the cards of a scenario then share the model."""
     stages: Annotated[int | None, Setting(
-        "Groups of cards, one behind the other, that each share the tensors of their layers.", _RUN,
+        "Groups of cards, one behind the other, that each share tensors.", _RUN,
         "1", most=64, shown_before="prefer", called=("pp", "pipeline-parallel-size", "pp-size"),
     )] = None
 

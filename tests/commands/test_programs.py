@@ -329,3 +329,9 @@ def test_experts_stay_whole_where_a_shard_could_cut_a_block(
     sglang, vllm = (made(**base, framework=name)[0].text for name in ("SGLang", "vLLM"))
     assert (f"--ep-size {cards}" in sglang) is whole
     assert ("--enable-expert-parallel" in vllm) is whole
+
+
+def test_a_draft_is_named_in_the_format_that_it_is_sized_in() -> None:
+    asked = {"gpu": "M3 Ultra:512GB", "framework": "MLX", "model": "qwen2.5-72b-instruct"}
+    command = made(**asked, draft_model="qwen2.5-7b-instruct")[0]
+    assert "--draft-model mlx-community/Qwen2.5-7B-Instruct-4bit" in command.text

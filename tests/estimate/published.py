@@ -234,6 +234,8 @@ def _by_name(row: Row) -> str:
     framework = FRAMEWORKS.get(row["framework"], row["framework"])
     if not _known(names.find_framework, framework):
         return "a program we do not model"
+    if row["kv_dtype"].startswith("turbo"):
+        return "a type of the cache that forks alone have"
     if not kind_of(row):
         return "a source nobody has read"
     on_card = not any(part in row["source"] for part in ALLOCATED)

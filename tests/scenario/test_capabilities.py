@@ -301,6 +301,18 @@ def test_sglang_drafts_in_no_pipeline(knowledge: Knowledge) -> None:
     assert not tuple(problems_of(replace(request, gpu="2x H100"), knowledge))
 
 
+@pytest.mark.parametrize(("card", "refused"), [("RTX A6000", True), ("L40S", False)])
+def test_gemma_4_keeps_no_fp8_cache_before_ada(
+    knowledge: Knowledge,
+    card: str,
+    refused: bool,  # noqa: FBT001
+) -> None:
+    """Its heads of two sizes make vLLM attend in Triton there."""
+    request = Request(gpu=card, gpus=2, model="gemma-4-31b-it", framework="vLLM", kv_cache="fp8")
+    problems = "; ".join(str(one) for one in problems_of(request, knowledge))
+    assert ("attended to by Triton" in problems) is refused
+
+
 @pytest.mark.parametrize("framework", ["ExLlamaV3", "MLX-LM", "TGI"])
 def test_runtimes_that_write_text_embed_nothing(knowledge: Knowledge, framework: str) -> None:
     model = _model(knowledge, "Qwen3-Embedding-8B")

@@ -233,6 +233,7 @@ BARE: Mapping[str, Sequence[str]] = {
     "option.context": _TOKENS,
     "option.batch": _SEQUENCES,
     "option.gpus": _CARDS,
+    "option.stage_cards": (*_CARDS, "parallel"),
     "option.layers": _LAYERS,
     "option.cpu_experts": _LAYERS,
 }
