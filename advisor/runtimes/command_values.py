@@ -181,8 +181,7 @@ def _model(started: Started) -> str:
 
 
 def _draft(started: Started) -> str | None:
-    draft = started.scenario.draft_model
-    if draft is None:
+    if (draft := started.scenario.draft_model) is None:
         return None
     held = _of_draft(started, capability.repository_of)
     return held or draft.hf_id or f"./{capability.file_word(draft.name)}"

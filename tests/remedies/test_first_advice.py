@@ -376,7 +376,7 @@ def test_16_bits_made_from_what_was_released_in_four_hear_of_that() -> None:
 
 
 def test_a_smaller_cache_comes_with_no_other_format_of_as_many_bits() -> None:
-    asked = {"gpu": "2x A6000", "model": "gemma-4-31b-it", "precision": "INT4", "context": 32768}
+    asked = {"gpu": "2x L40S", "model": "gemma-4-31b-it", "precision": "INT4", "context": 32768}
     said = advised(**asked, framework="vLLM", batch=128)
     assert said.recommendations[0].option.change == {"kv_cache": "fp8"}
     assert not [o for o in said.options if o.action == "combine"]
