@@ -52,6 +52,7 @@ FACT = "- fact: {0}\n  {1}\n  from: {2}\n  help: x\n"
 BROKEN = {
     "house/templates/actions/quantize.md.j2:1:10": {ACTION: "# Use {{ option_fromat }}\nText.\n"},
     "house/templates/notes/example-card.md.j2:1:11": {NOTE: "It has {{ gpu.vramm }}.\n"},
+    "house/templates/stray.j2:1:1": {"templates/stray.j2": "Nobody reads it.\n"},
     "house/templates/words.txt:2:1": {WORDS: "# mine\nno.such.name = x\n"},
     "house/knowledge/facts.yaml:1:3": {FACTS: FACT.format("gpu.name", "unit: GiB", "rules")},
     "house/knowledge/facts.yaml:2:3": {FACTS: FACT.format("my.own", "unit: Gib", "rules")},

@@ -68,7 +68,13 @@ def check_templates(
             found += [one for error in wrong for one in _owner(parts, error).told([error])]
     except UserError as error:
         found += problems_of(error)
+        for names, own in parts:  # what no rule could name needs no rules to be told
+            strays = [name for name in names if not name.startswith(_NAMED_BY_RULES)]
+            found += [one for one in _between((), strays, every, own) if one not in found]
     return Checked(sum(len(names) for names, _ in parts), in_order(found))
+
+
+_NAMED_BY_RULES = ("actions/", "notes/")
 
 
 def _names(folder: Path | None) -> Sequence[str]:
@@ -184,7 +190,7 @@ def _elsewhere(name: str, every: Collection[str]) -> str:
 
 def _unused(name: str, own: _Folder, read: Iterable[str]) -> tuple[str, Source, str]:
     others = [known for known in read if known != name]
-    if name.startswith(("actions/", "notes/")):
+    if name.startswith(_NAMED_BY_RULES):
         hint = _near(name, others) or "Name it under 'text' of a rule, or delete it."
         return "no rule names this text.", own.place(name, 1, 1), hint
     hint = _near(name, others) or "Texts lie in actions/ and notes/, parts of reports in report/."
