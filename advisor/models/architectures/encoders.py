@@ -234,17 +234,12 @@ _BERT = Family(
 )
 
 
-_LISTENS = Family(
-    mixers=_BERT.mixers,
-    dense=_BERT.dense,
-    norms=_BERT.norms,
-    final=_BERT.final,
+_NARROW = replace(_BERT, final=(), embedding=_narrow_words, output=_narrow_words)
+_LISTENS = replace(
+    _BERT,
     embedding=_no_words,
     output=_no_words,
     extras=(_listener, _masked_sound),
-    kinds=_BERT.kinds,
-    tied=True,
-    role="encoder",
     unsupported=("add_adapter",),
     uncounted=_adapted,
     defaults={"vocab_size": 32},
@@ -283,15 +278,9 @@ ENCODERS: Final[Mapping[str, Family]] = {
         also=("roberta", "camembert"),
         gguf=(Gguf("jina-bert-v3", role="encoder"),),
     ),
-    "distilbert": Family(
-        mixers=_BERT.mixers,
-        dense=_BERT.dense,
-        norms=_BERT.norms,
-        final=_BERT.final,
+    "distilbert": replace(
+        _BERT,
         extras=(positions("max_position_embeddings"),),
-        kinds=_BERT.kinds,
-        tied=True,
-        role="encoder",
         defaults={
             "max_position_embeddings": 512,
             "dim": 768,
@@ -300,31 +289,20 @@ ENCODERS: Final[Mapping[str, Family]] = {
             "n_heads": 12,
         },
     ),
-    "convbert": Family(
+    "convbert": replace(
+        _NARROW,
         mixers={"N": (_convolved_attention,)},
         dense=(_in_groups, up_down_bias),
-        norms=_BERT.norms,
-        final=(),
-        embedding=_narrow_words,
-        output=_narrow_words,
         extras=(_narrow_places, _narrow_speaks),
-        kinds=_BERT.kinds,
-        tied=True,
-        role="encoder",
         defaults={"max_position_embeddings": 512},
     ),
-    "albert": Family(
+    "albert": replace(
+        _NARROW,
         mixers={"N": ()},
         dense=(),
         norms=(),
         first=(_shared_block,),
-        final=(),
-        embedding=_narrow_words,
-        output=_narrow_words,
         extras=(_narrow_places, _speaks_or_pools),
-        kinds=_BERT.kinds,
-        tied=True,
-        role="encoder",
         defaults={"max_position_embeddings": 512, "embedding_size": 128},
     ),
     "wav2vec2": _LISTENS,
