@@ -146,8 +146,9 @@ class _Worker:
     def died(self) -> bool:
         """Whether the process ended, by itself or from outside."""
         assert self._process
-        self._process.join(0.1 if self._pipe.closed or self._gone() else 0)
-        return self._process.exitcode is not None
+        with self._changing:  # of two threads that wait for a process only one learns of its end
+            self._process.join(0.1 if self._pipe.closed or self._gone() else 0)
+            return self._process.exitcode is not None
 
     def _gone(self) -> bool:
         """Whether nobody is at the other end of the pipe."""

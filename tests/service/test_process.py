@@ -66,6 +66,19 @@ def test_a_worker_that_takes_too_long_or_dies_is_replaced() -> None:
     asyncio.run(asked())
 
 
+def test_who_waits_when_the_service_stops_is_told_that_the_worker_ended() -> None:
+    async def asked() -> None:
+        pool = Workers(Setup(), 4, 30)
+        await pool.start()
+        long = Asked("models-for", {"gpu": "T4", "limit": "all"})
+        under_way = [asyncio.create_task(pool.ask(long)) for _ in range(3)]
+        await asyncio.sleep(0.1)
+        await pool.stop()
+        assert [(await one).status for one in under_way] == [500] * 3
+
+    asyncio.run(asked())
+
+
 @pytest.mark.parametrize("reach", [(), ("--allow-files",), ("--allow-hub",)])
 def test_answers_are_kept_where_nothing_but_names_is_asked(
     reach: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
