@@ -6,7 +6,7 @@ A name of a model, repository or file says its format too: ``said_in`` takes it 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import Final
 
@@ -34,7 +34,7 @@ _OF_TENSORS: Final = re.compile(
 )
 """Types of single kinds of tensors behind that of a mix: ``AProjQ8``, ``w2Q2K``."""
 BITS_PER_WEIGHT: Final = re.compile(
-    r"(?<![a-z0-9.])(?:(?P<maker>exl[23]|gguf)[-_ ]*)?(?:sc[-_ ])?(?P<bits>\d(?:\.\d{1,3})?)[-_ ]?"
+    r"(?<![a-z0-9.])(?:(?P<maker>exl[23]|gguf)[-_ ]*)?(?:sc[-_ ])?(?P<bits>\d(?:\.\d{1,6})?)[-_ ]?"
     r"(?:bpw|bits?[-_ /]?(?:per[-_ ])?weight)(?:[-_ ]*(?:h|hb|head|ng)\d)*"
     r"(?:[-_ ]*(?P<after>exl[23]))?(?![a-z0-9])"
 )
@@ -86,6 +86,8 @@ def patterned(knowledge: Knowledge, text: str) -> _Found | None:
 
 
 _GGUF_ALONE: Final = frozenset({"gguf", "ggml"})
+_NO_BITS: Final = _BITS_UNSAID | _GGUF_ALONE | {"gptq", "awq", "mlx"}
+"""Words for formats that come in several sizes."""
 _USUAL_TYPE: Final = "Q4_K_M"
 _TYPE_UNSAID: Final = f", since nothing tells its type; {_USUAL_TYPE} is usual"
 _FRACTION: Final = re.compile(r"(?:dynamic[-_ ])?(\d\.\d{1,3})[-_ ]?bits?")
@@ -167,11 +169,33 @@ _PACKED_BY: Final = re.compile(r"EXL[23]|MLX")
 
 
 def bits_of_family(precision: str, held: str | None) -> str:
-    """Read bits alone as those of the family that a name says: ``2bit`` beside ``...-exl2``."""
+    """Read bits beside the family that a name says, ``2bit`` of ``...-exl2``, and the reverse."""
     bits, family = _BITS.fullmatch(precision.strip()), _PACKED_BY.match(held or "")
-    if not (bits and family):
+    if bits and family:
+        return f"{family[0]} {bits[1]}{'-bit' if family[0] == 'MLX' else 'bpw'}"
+    family_said = precision.strip().casefold()
+    if not held or family_said not in _NO_BITS:
         return precision
-    return f"{family[0]} {bits[1]}{'-bit' if family[0] == 'MLX' else 'bpw'}"
+    if held.casefold().startswith(family_said):
+        return held
+    both = said_in(f"{family_said} {held}")
+    return both.precision if _GGUF_ALONE.issuperset(_parts(both.rest)) else precision
+
+
+def in_words_of(said: str, runs: Collection[str]) -> str:
+    """Give a type of GGUF as MLX's of as many bits, bits per weight as GGUF's, where it runs those.
+
+    Args:
+        said: The precision that was stated.
+        runs: The formats of the runtime that is stated; nothing for none.
+    """
+    folded = said.strip().casefold()
+    if GGUF_TYPE.fullmatch(folded):
+        bits = "".join(filter(str.isdigit, said))[:1]
+        return next((one for one in runs if one == f"MLX {bits}-bit"), said)
+    told = BITS_PER_WEIGHT.fullmatch(folded)
+    ours = told and not (told["maker"] or told["after"]) and _USUAL_TYPE in runs
+    return f"gguf {said}" if ours else said
 
 
 class FormatSaid(Struct, frozen=True):

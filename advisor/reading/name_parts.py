@@ -268,6 +268,8 @@ class Words(Struct, frozen=True):
     filler: frozenset[str]
     other: re.Pattern[str]
     """Within a word: it tells a model of another size than the base that a name bears."""
+    kind: re.Pattern[str]
+    """The same, where what it tells is another kind of model: one that hears, sees, ranks."""
     short: Mapping[str, str]
     """A word that stands for a base within names of fine-tunes (``l3``) -> the base."""
     releases: Mapping[str, Release]
@@ -311,7 +313,8 @@ def words() -> Words:
         packers=frozenset(kinds["packer"]),
         tuned=frozenset(kinds["tuned"]),
         filler=frozenset(kinds["filler"]),
-        other=re.compile("|".join(kinds["other"])),
+        other=re.compile("|".join((*kinds["other"], *kinds["kind"]))),
+        kind=re.compile("|".join(kinds["kind"])),
         short=kinds["short"],
         releases=releases,
         same=kinds["same"],

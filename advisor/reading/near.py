@@ -222,11 +222,12 @@ def split_at_words(text: str) -> Sequence[str]:
 _PRODUCTS = "product_names.tsv"
 _BRAND = r"(?:with\s+)?(?:an?\s+)?(?:nvidia|geforce|rtx|gtx|radeon|rx|amd|intel|arc|quadro)"
 _MARKS = (
-    r"(?:[\s-]+\(?(?!rtx|gtx|rx|m[1-5]\b|a\d{3,4}m?\b|arc)(?:\d{1,2}[a-z]{0,3}|pro|plus|max|slim|hx"
+    r"(?:[\s-]+\(?(?!\d+\s?gi?b\b|rtx|gtx|rx|m[1-5]\b|a\d{3,4}m?\b|arc)(?:\d{1,2}[a-z]{0,3}|pro|plus|max|slim|hx"
     rf"|oled|duo|gen\s*\d+|20[12]\d|r\d|\d{{4}}(?=[\s,]+{_BRAND})|[a-z]{{1,3}}\d{{2,4}}\w*"
     r"|\d{2}[a-z]{2,4}\d\w*)(?![\w.])\)?)"
 )
 """What stands behind a series: size, generation, year, number."""
+_SIZED = r"\s+(?:with\s+)?\d+\s?gi?b\b"
 
 
 @cache
@@ -240,7 +241,7 @@ def _computers() -> Mapping[str, re.Pattern[str]]:
         series = [one for row in rows if row[0] == kind for one in row[2].split(", ")]
         spelled = "|".join(map(re.escape, sorted(series, key=len, reverse=True)))
         spelled = spelled.replace(r"\ ", r"[\s-]*")
-        plain = rf"(?:{makers})\s+(?:{spelled}){_MARKS}*|(?:{spelled}){_MARKS}+"
+        plain = rf"(?:{makers})\s+(?:{spelled}){_MARKS}*|(?:{spelled})(?:{_MARKS}+|(?={_SIZED}))"
         for name, named in ((kind, plain), (f"{kind} alone", rf"{plain}|(?:{spelled})")):
             found[name] = re.compile(rf"\b(?:{named})(?![\w.])", re.IGNORECASE)
     return found

@@ -25,6 +25,7 @@ _MEMORY = re.compile(
     rf"(?<![\w.~])(?P<c>(?:\d{{1,2}}x|{'|'.join(COUNTS)})\s+)?(?P<n>\d{{1,3}})\s?(?:gi?b|go?)\b",
     re.IGNORECASE,
 )
+_OF_CARD = re.compile(r"\b(?:v-?ram|gpu|graphics)\b", re.IGNORECASE)
 _PORTABLE = frozenset({"laptop", "notebook"})
 
 
@@ -65,6 +66,8 @@ def assume_card(
     said = _MEMORY.search(text := " ".join(words))
     if not said:
         return words, ""
+    if portable and not gpu and not _OF_CARD.search(text):
+        return ram_of_processor(words, settings), ""
     rest = [*text[: said.start()].split(), HOLE, *text[said.end() :].split()]
     if "gpu" in settings:
         more = len(_MEMORY.findall(text)) > 1

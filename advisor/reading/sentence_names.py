@@ -17,7 +17,7 @@ from advisor.reading.known import read_format
 from advisor.reading.name_match import names_family
 from advisor.reading.name_parts import SIZE
 from advisor.reading.name_parts import words as name_words
-from advisor.reading.public_list import find_public
+from advisor.reading.public_list import beginning, find_public
 from advisor.reading.sentence_cards import Read, card_in
 from advisor.reading.sentence_numbers import COUNTS, GB, HOLE, read_numbers
 from advisor.reading.sentence_spelling import apart
@@ -124,23 +124,34 @@ def _taken(
     for size in range(min(longest, len(words)), 0, -1):
         for at in range(len(words) - size + 1):
             part = words[at : at + size]
-            if not _may_name(part, known, name):
+            listed = name == "model" and _begins_listed(part)
+            if not (listed or _may_name(part, known, name)):
                 continue
-            if found := find(" ".join(part), knowledge):
+            found = find(" ".join(part), knowledge)
+            if found and not (name == "gpu" and _begins_listed(words[max(at - 1, 0) : at + size])):
                 read.settings[name] = found
                 hole = MODEL_WAS if name == "model" and MODEL_WAS not in words else HOLE
                 return [*words[:at], hole, *words[at + size :]]
     return words
 
 
+def _begins_listed(part: Sequence[str]) -> bool:
+    """Whether words begin the name of a listed repository, of more than one word: ``bge m3``."""
+    parted = len(part) > 1 or "-" in part[0]
+    return parted and _is_bordered(part, "model") and any(beginning("-".join(part)))
+
+
 def _may_name(part: Sequence[str], known: frozenset[str], name: str) -> bool:
     """Whether every word may belong to such a name, so that asking is worth it."""
+    return _is_bordered(part, name) and all(_belongs(w.casefold(), known, name) for w in part)
+
+
+def _is_bordered(part: Sequence[str], name: str) -> bool:
+    """Whether words begin and end as a name may, and none of them is none of a name."""
     first, last = part[0].casefold(), part[-1].casefold()
     if first in _BEFORE or last in STOP - _OF_NAMES or any(map(_NO_NAME.match, part)):
         return False
-    if last in _JOINED and not (name == "model" and last == "plus"):
-        return False
-    return all(_belongs(word.casefold(), known, name) for word in part)
+    return last not in _JOINED or (name == "model" and last == "plus")
 
 
 def _belongs(word: str, known: frozenset[str], name: str) -> bool:

@@ -115,7 +115,7 @@ _WRITTEN: Sequence[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]]
     (re.compile(r"(?<![\w.])([2-9]|1[0-6])(?=[abhlvtp]\d{1,3}s?\b)", re.IGNORECASE), r"\1x "),
     (
         re.compile(
-            r"(?<=\w)\s+with\s+(\d{1,3}\s?gi?b)\b(?:\s+(?:of\s+)?vram)?"
+            r"(?<=\w)(?<!laptop)\s+with\s+(\d{1,3}\s?gi?b)\b(?:\s+(?:of\s+)?vram)?"
             r"(?!\s*(?:of\s+)?(?:system\s+)?(?:ram|ddr|memory|unified))",
             re.IGNORECASE,
         ),

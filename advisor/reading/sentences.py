@@ -15,6 +15,7 @@ from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.types import Knowledge
 from advisor.reading import find_cards, is_read, read_model
 from advisor.reading.name_parts import SIZE
+from advisor.reading.name_parts import words as name_words
 from advisor.reading.near import as_computer, unsized_card
 from advisor.reading.public_list import containing
 from advisor.reading.sentence_cards import (
@@ -327,6 +328,8 @@ def _goes_on(model: str, word: str, knowledge: Knowledge) -> bool:
     """Whether a word may be part of the model's name: one of names, or listed behind its last."""
     if is_of_name(word, vocabulary(knowledge)["model"]):
         return True
+    if name_words().kind.search(word.casefold()):
+        return read_model(knowledge, model).model.modality == "text"
     last = re.split(r"[\s:/]", model)[-1]
     return word.isascii() and word.isalpha() and bool(containing(f"{last}-{word}", 1))
 

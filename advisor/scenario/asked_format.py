@@ -14,7 +14,7 @@ from advisor.knowledge.index import plain_key
 from advisor.knowledge.names import find_kv_type, runtime_said
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.models.stored_tensors import PACKED, Model
-from advisor.reading.format_patterns import GGUF_TYPE, bits_of_family, library_format
+from advisor.reading.format_patterns import bits_of_family, in_words_of, library_format
 from advisor.reading.known import read_format
 from advisor.scenario import divides, sharing, support, ways_for
 from advisor.scenario.capability import is_obtainable
@@ -90,20 +90,22 @@ def taken_said(
     """
     of_caches = _caches_said(request, caches_asked(request, knowledge, framework))
     of_runtime = runtime_said(knowledge, request.framework, framework)
-    return (*_format_said(request.precision, named, chosen, knowledge), *of_caches, *of_runtime)
+    of_format = _format_said(request.precision, named, chosen, framework, knowledge)
+    return (*of_format, *of_caches, *of_runtime)
 
 
 def _format_said(
-    text: str | None, named: str, chosen: Format, knowledge: Knowledge
+    text: str | None, named: str, chosen: Format, framework: Framework, knowledge: Knowledge
 ) -> tuple[str, ...]:
     if not (text := stated(text)):
         return ()
+    own = in_words_of(text, framework.formats)
     if named and chosen not in formats_named(named, knowledge):
         return (f"The name says {named}, the stated precision {text}: that is what is sized.",)
     if text == chosen.name or is_family(text):
         return ()
-    read = read_format(knowledge, text)
-    if chosen not in read.formats:
+    read = read_format(knowledge, bits_of_family(own, named))
+    if own != text and not read.remark:
         return (f"{text} is a type of GGUF files: {chosen.name}, of as many bits, is sized.",)
     return read.said(text, chosen)
 
@@ -122,7 +124,7 @@ def precision_asked(
         RequestError: The files hold a mix that has no name here.
     """
     if said := stated(request.precision):
-        said = _own_of_bits(said, framework)
+        said = in_words_of(said, framework.formats if framework else ())
         return bits_of_family(said, model.held_format if model else None)
     if model is None:
         return DEFAULT_PRECISION
@@ -149,17 +151,6 @@ def _asked_by_none(model: Model, framework: Framework | None) -> str:
     if model.native_formats and (not readable or readable.intersection(model.native_formats)):
         return PUBLISHED
     return DEFAULT_PRECISION if model.origin == "config" and not model.hf_id else USUAL
-
-
-def _own_of_bits(said: str, framework: Framework | None) -> str:
-    """Give MLX's format of as many bits for a type of GGUF, whose words people use for it too."""
-    found = GGUF_TYPE.fullmatch(said.casefold())
-    own = map(_OWN.fullmatch, framework.formats) if found and framework else ()
-    bits = "".join(filter(str.isdigit, said))[:1]
-    return next((one[0] for one in own if one and one[1] == bits), said)
-
-
-_OWN: Final = re.compile(r"MLX (\d)-bit")
 
 
 def is_family(text: str) -> bool:

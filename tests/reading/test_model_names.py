@@ -65,6 +65,7 @@ def billions(name: str) -> float | None:
         ("deepseek-r1:8b", "DeepSeek-R1-0528-Qwen3-8B", "Q4_K_M"),
         ("qwen3.6-27b-autoround-int4", "Qwen3.6-27B", "GPTQ 4-bit"),
         ("Qwen3-14B-exl3 4.25bpw", "Qwen3-14B", "EXL3 4.25bpw"),
+        ("Qwen3-14B-exl2-2.6763bpw", "Qwen3-14B", "EXL2 2.75bpw"),
         ("Qwen3-14B-exl3_3.05bpw_h5_ng5", "Qwen3-14B", "EXL3 3.25bpw"),
         ("some-org/GLM-5-GGUF-1.594bpw", "GLM-5", "IQ1_M"),
         ("ubergarm/Kimi-K2-Instruct-GGUF:smol-IQ4_KSS", "Kimi-K2-Instruct", "IQ4_XS"),
