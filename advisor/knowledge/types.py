@@ -65,7 +65,7 @@ _DISPUTED = dict.fromkeys(
     "vram": "memory", "bandwidth": "bandwidth", "nvlink": "bandwidth", "tdp": "power",
     "launch_price": "money",
 }  # fmt: skip
-_UNSIZED = Kind(mapping(written, (*SPLITS, *get_args(Vendor), "gguf"), "split, maker or gguf"))
+_UNSIZED = Kind(mapping(written, (*SPLITS, *get_args(Vendor), "gguf", "architecture"), "way"))
 _VENDOR, _VENDORS = Kind(choice(get_args(Vendor))), Kind(choices(get_args(Vendor)))
 
 
@@ -268,7 +268,7 @@ class Framework(Struct, frozen=True, omit_defaults=True):
     beyond: Annotated[Mapping[str, str], Kind(mapping(written))] = field(default_factory=dict)
     """What only other releases or builds run, or is had where it is asked for -> a clause on it."""
     not_sized: Annotated[Mapping[str, str], _UNSIZED] = field(default_factory=dict)
-    """Ways it has, makers and kinds of format that it runs, not sized here, each with why."""
+    """Ways, makers, kinds of format, architectures that it lists not: not sized, with why."""
     format_limits: Annotated[Mapping[str, FormatLimit], Kind(nodes)] = field(default_factory=dict)
     """Family of weight formats -> where they run."""
     embedding_in_ram: Flag | None = None  # unless the input embedding is also the output

@@ -178,6 +178,8 @@ def obstacle(
         kind = model.shape.outer_type or model.shape.model_type
         limited = f" in {precision.name}" if supports_model(framework, model) else ""
         text = f"{framework.name} does not support the architecture '{kind}'{limited}"
+        if not limited and (why := framework.not_sized.get("architecture")):
+            text = f"{framework.name} has no code of its own for the architecture '{kind}': {why}"
         if why := refusal(framework, "model", model.name, gpu, model.shape):
             text = f"{framework.name} is not offered for the architecture '{kind}': {why}"
         if kind == UNKNOWN:
@@ -185,9 +187,8 @@ def obstacle(
         return Obstacle("architecture", text)
     if unknown := unsized(framework, model.shape):
         return Obstacle("architecture", unknown)
-    if gpu and (found := _card_obstacle(framework, precision, gpu)):
-        return found
-    return _table_obstacle(framework, precision, gpu, model)
+    found = _card_obstacle(framework, precision, gpu) if gpu else None
+    return found or _table_obstacle(framework, precision, gpu, model)
 
 
 def _table_obstacle(
@@ -267,12 +268,11 @@ def _too_old(what: str, needed: float | None, gpu: Gpu) -> Obstacle | None:
 def _card_obstacle(framework: Framework, precision: Format, gpu: Gpu) -> Obstacle | None:
     if found := _not_at_all(framework, gpu):
         return found
+    limit, cards = framework.format_limits.get(precision.family), cards_by(gpu.vendor)
     if precision.vendors is not None and gpu.vendor not in precision.vendors:
-        return Obstacle("vendor", f"{precision.name} does not run on {cards_by(gpu.vendor)}")
-    limit = framework.format_limits.get(precision.family)
+        return Obstacle("vendor", f"{precision.name} does not run on {cards}")
     if limit and limit.vendors and gpu.vendor not in limit.vendors:
-        text = f"{framework.name} does not run {precision.name} on {cards_by(gpu.vendor)}"
-        return Obstacle("vendor", text)
+        return Obstacle("vendor", f"{framework.name} does not run {precision.name} on {cards}")
     return _too_old(precision.name, precision.min_compute_capability, gpu)
 
 
