@@ -109,16 +109,22 @@ def near_cards(knowledge: Knowledge, text: str) -> list[str]:
     """Name the cards that are nearest: of the same number, of a like name, of like words."""
     makers = makers_named(text)
     cards = [n for n, gpu in knowledge.gpus.items() if not makers or gpu.vendor in makers]
-    cards = [name for name in cards if knowledge.gpus[name].not_for_sale is None] or cards
     cores = _cores(knowledge)
-    by_core = {cores[name]: name for name in cards}
     asked = [word for word in gpu_core(text) if not is_size_word(word)]
     numbers = {word for word in asked if any(c.isdigit() for c in word)}
+    cards = [n for n in cards if _may_be_had(knowledge.gpus[n], numbers, cores[n])] or cards
+    by_core = {cores[name]: name for name in cards}
     alike = [core for core in by_core if numbers.intersection(core.split())]
     found = get_close_matches(" ".join(asked), alike, _MOST, 0.0) or nearest(
         " ".join(gpu_core(text)), by_core
     )
     return [by_core[core] for core in found] or _by_words(knowledge, asked, frozenset(cards))
+
+
+def _may_be_had(gpu: Gpu, numbers: set[str], core: str) -> bool:
+    """Whether a card is sold, or is a machine's of a number that is asked for: a used ``M2``."""
+    owned = bool(gpu.unified_memory) and not numbers.isdisjoint(core.split())
+    return gpu.not_for_sale is None or owned
 
 
 @by_identity

@@ -88,6 +88,8 @@ _PATTERNS: Sequence[tuple[str, str]] = (
         r"\b(?P<n>\d+)\s+(?:gpu\s+layers|layers\s+(?:off-?loaded|(?:on|in)\s+(?:the\s+)?(?:gpu|card|vram)))\b",
     ),
     ("gpu_layers", r"(?<!\w)(?:-?ngl|(?:--)?gpu[\s-]?layers)\s*[=:]?\s*(?P<n>\d+)\b"),
+    ("kv_cache_k", rf"\bcache(?:[\s_-]mode)?{_IS}(?P<w>[468])(?=\s*,\s*[468]\b)"),
+    ("kv_cache_v", r"(?<=\|)\s*,\s*(?P<w>[468])\b"),
     ("kv_cache", rf"\b{_KV}\s+(?:kv|k/v|k\s+(?:and|&)\s+v|key[/-]value)(?:[\s-]?cache)?\b"),
     ("kv_cache", rf"\b(?:kv|k/v)(?:[\s-]?cache)?{_IS}{_KV}\b"),
     ("kv_cache", rf"\bcache(?:[\s-]+(?:quant\w*|types?))?{_IS}{_KV}(?![\w.])"),
@@ -177,6 +179,8 @@ _WISHES: _Wishes = (
 )
 """How flags of the reverse questions are said; of two for one flag the first counts."""
 _WORDS = {"8-bit": "q8", "8bit": "q8", "4-bit": "q4", "4bit": "q4", "dp": "data"}
+_WORDS.update({bits: f"exl-q{bits}" for bits in "468"})
+"""How a value is said otherwise; bits alone are ExLlama's, of keys and of values."""
 
 
 def read_numbers(text: str, settings: MutableMapping[str, object]) -> str:

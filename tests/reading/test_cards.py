@@ -408,3 +408,9 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     for find in (find_cards, find_gpu):
         with suppress(UserError):
             assert find(KNOWLEDGE, text)
+
+
+def test_a_slip_in_a_used_machines_chip_names_that_chip_first() -> None:
+    with pytest.raises(UserError) as told:
+        find_cards(KNOWLEDGE, "M2 Utra")
+    assert "Did you mean 'Apple M2 Ultra'" in str(told.value)

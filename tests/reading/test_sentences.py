@@ -132,6 +132,10 @@ def test_parts_may_stand_in_any_order() -> None:
         ("llama 3.1 8b, \u5185\u5b58640GB, L40 \u663e\u5b5848GB", {"ram": "640GB"}),
         ("qwen3-30b-a3b on a 4070 n_cpu_moe 20", {"cpu_experts": 20}),
         ("llama 3.1 8b on a 3090, q8_0 K and V cache", {"kv_cache": "q8_0"}),
+        (
+            "qwen3 32b exl3 4bpw, cache-mode 8,4, on a 3090",
+            {"kv_cache_k": "exl-q8", "kv_cache_v": "exl-q4", "gpu": "3090"},
+        ),
         ("qwen3 32b 6-bit on m4 max 64gb", {"precision": "6-bit"}),
         ("DeepSeekV4 Flash on 4x H200", {"model": "DeepSeek V4 Flash"}),
     ],
