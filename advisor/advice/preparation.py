@@ -37,6 +37,7 @@ from advisor.remedies.option import Base, Option
 from advisor.rules.engine.base import OptionFacts
 from advisor.scenario import Scenario, support, with_batch
 from advisor.scenario.asked_model import find_model_named, model_named
+from advisor.scenario.capability import is_obtainable
 from advisor.scenario.figures import BreakEven, Limits, Speed
 from advisor.scenario.host import asks_here, with_processor, with_ram_here
 from advisor.scenario.resolve import resolve
@@ -266,6 +267,7 @@ def published_warnings(request: Request, scenario: Scenario) -> Iterator[str]:
     """Say that no precision was stated, so that the published one is what is sized."""
     model, precision = scenario.model, scenario.precision
     if request.precision or model.stored is not None:
+        yield from _repacked(scenario)
         return
     if not model.native_formats and not model.held_format:
         if scenario.gpu and model.hf_id:
@@ -281,6 +283,20 @@ def published_warnings(request: Request, scenario: Scenario) -> Iterator[str]:
         yield f"{said}, so that is what is sized."
     else:
         yield f"{said}, which does not run here; {precision.name} is sized instead."
+
+
+def _repacked(scenario: Scenario) -> Iterator[str]:
+    """Say what a packed model is published in, where nobody is known to pack it as was asked."""
+    model, framework, precision = scenario.model, scenario.framework, scenario.precision
+    if is_obtainable(framework, precision, model):
+        return
+    for name in model.native_formats:
+        if name in framework.formats:
+            yield (
+                f"{model.name} is published in {name}, and nobody is known to publish it in "
+                f"{precision.name}: --precision {name} takes what there is."
+            )
+            return
 
 
 def usual_said(scenario: Scenario) -> str:

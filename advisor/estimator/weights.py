@@ -21,9 +21,11 @@ from advisor.estimator.gguf_weights import (
 )
 from advisor.knowledge.types import Format, Framework, GgmlType
 from advisor.memo import by_identity_up_to
-from advisor.models.shape import LLAMA_BLOCKS, Shape, kept_in_full
+from advisor.models.shape import LLAMA_BLOCKS, Shape, kept_in_full, mean_bits, packs_head
+from advisor.models.stated_format import packed_config
 from advisor.runtimes import runtime_of
 from advisor.runtimes.base import Weights, prefix_sums
+from advisor.scenario.capability import repository_of
 from advisor.scenario.figures import WeightProfile
 from advisor.scenario.support import KEPT_EXPERTS
 
@@ -315,17 +317,16 @@ def _full_width(model: Model, split: ParameterSplit, bits: float) -> Weights:
 
 
 def _quantised(model: Model, split: ParameterSplit, precision: Format, bits: float) -> Weights:
-    family, own = precision.family, precision.name == model.held_format
-    bits = (model.held_bits if own else None) or bits
+    family, keeps, own = precision.family, precision.keeps, precision.name == model.held_format
+    stated = {} if own else packed_config(repository_of(model, precision)) or {"ignore": keeps}
+    bits = (model.held_bits if own else mean_bits(stated, model.shape)) or bits
     size, full = bits / 8, _PLAIN_BITS / 8
     beside = (precision.beside_experts if any(split.experts) else None) or bits
     tables = (precision.beside_experts or _PLAIN_BITS) / 8
-    keeps = precision.keeps if model.shape.recurrent and not own else ()
-    usual = kept_in_full({"ignore": keeps}, model.shape) if keeps else ()
-    stated = (model.held_wide if own else usual) or (0,) * len(split.layers)
-    wide = map(max, split.vectors, map(min, stated, split.layers))
-    head = family in _HEAD_TOO | _EVERYTHING or (own and model.held_head)
-    alike = [*zip(split.layers, split.experts, wide, strict=True)]
+    wide = model.held_wide if own else kept_in_full(stated, model.shape)
+    head = family in _HEAD_TOO | _EVERYTHING or (model.held_head if own else packs_head(stated))
+    kept = map(max, split.vectors, map(min, wide or (0,) * len(split.layers), split.layers))
+    alike = [*zip(split.layers, split.experts, kept, strict=True)]
     known = {one: _layer_bytes(*one, bits=bits, beside=beside) for one in set(alike)}
     sized = _grouped(
         model,
@@ -339,7 +340,7 @@ def _quantised(model: Model, split: ParameterSplit, precision: Format, bits: flo
         approximate=("weights: nominal bits on the linear layers, 16 on the rest",),
     )
     total, packed = sized.profile.total_bytes, sum(split.layers) - sum(split.vectors)
-    unsure = sum(usual) * (full - size) / total
+    unsure = sum(wide) * (full - size) / total if stated.get("ignore") is keeps else 0.0
     lean = 0.0 if own else (size - (precision.lean_bits or bits) / 8) * packed / total
     return replace(sized, spread=max(sized.spread, unsure), lean=lean)
 

@@ -119,9 +119,12 @@ def published_format(public: PublicModel) -> str | None:
 @cache
 def _sourced() -> Mapping[str, str]:
     """Read which repositories a source says the published format of."""
-    lines = (data_dir("knowledge") / FILE).read_text("utf-8").splitlines()
-    rows = (line.split("\t") for line in lines if line and not line.startswith("#"))
-    return {repository: name for repository, name, _, _ in rows}
+    return {repository: name for repository, name, _, _ in _rows(FILE)}
+
+
+def _rows(file: str) -> Iterator[list[str]]:
+    lines = (data_dir("knowledge") / file).read_text("utf-8").splitlines()
+    return (line.split("\t") for line in lines if line and not line.startswith("#"))
 
 
 class Recorded(NamedTuple):
@@ -144,8 +147,7 @@ class Recorded(NamedTuple):
 
 def recorded_repositories() -> Iterator[Recorded]:
     """Read which repositories hold a known model under a name of their own."""
-    lines = (data_dir("knowledge") / RECORDED).read_text("utf-8").splitlines()
-    yield from (Recorded(*line.split("\t")) for line in lines if not line.startswith("#"))
+    return (Recorded(*row) for row in _rows(RECORDED))
 
 
 def recorded_as(hf_id: str) -> Recorded | None:
@@ -157,8 +159,7 @@ def recorded_as(hf_id: str) -> Recorded | None:
 
 def own_record(hf_id: str) -> ModelRecord | None:
     """Give the record that only this name finds; one line of a file for each."""
-    for line in (data_dir("knowledge") / OWN).read_text("utf-8").splitlines():
-        name, _, record = line.partition("\t")
+    for name, record in _rows(OWN):
         if name.casefold() == hf_id.casefold():
             return json.decode(record, type=ModelRecord)
     return None
@@ -210,9 +211,7 @@ def packings_of(hf_id: str) -> Mapping[str, str]:
 
 def _seen_elsewhere(hf_id: str) -> dict[str, str]:
     """Read what a source says beside the list of who publishes a model in which format."""
-    lines = (data_dir("knowledge") / ELSEWHERE).read_text("utf-8").splitlines()
-    rows = (line.split("\t") for line in lines if line.startswith(f"{hf_id}\t"))
-    return {row[1]: row[2] for row in rows}
+    return {row[1]: row[2] for row in _rows(ELSEWHERE) if row[0] == hf_id}
 
 
 def listed_as(hf_id: str) -> PublicModel | None:

@@ -14,9 +14,10 @@ from advisor.knowledge.catalogue import MAKERS, cards_by
 from advisor.knowledge.programs import About, Capability
 from advisor.knowledge.types import Format, Framework, Gpu, KvType
 from advisor.models.shape import UNKNOWN, Shape
+from advisor.models.stated_format import packed_config
 from advisor.models.stored_tensors import Model
 from advisor.scenario import Scenario, divides, pipeline_ranks, split_of, ways_for
-from advisor.scenario.capability import DTYPES, asked, refusal
+from advisor.scenario.capability import DTYPES, asked, refusal, repository_of
 
 EXPERTS_ONLY = frozenset({"gguf-mxfp4"})
 """Families of formats that store only experts."""
@@ -196,9 +197,10 @@ def _table_obstacle(
 ) -> Obstacle | None:
     """Ask the capability table about the card, the model and the format."""
     on = f" on {gpu.name}" if gpu else ""
+    scheme = f"{packed_config(repository_of(model, precision)).get('scheme')}"
     questions: tuple[tuple[About, str, str], ...] = (
         ("card", "", ""), ("model", model.name, ""), ("task", model.name, model.modality),
-        ("weights", precision.name, precision.name),
+        ("weights", precision.name, precision.name), ("weights", precision.name, scheme),
     )  # fmt: skip
     for about, what, name in questions:
         row = asked(framework, about, name, gpu, model.shape)
@@ -208,12 +210,10 @@ def _table_obstacle(
             return _refused(row, f"{framework.name} does not run {what}".rstrip() + on)
     if gpu is None:
         return None
-    reasons = []
-    for kind in DTYPES:
-        row = asked(framework, "dtype", kind, gpu, model.shape, precision=precision)
-        if row is None or row.answer != "refused":
-            return None
-        reasons.append(row.why)
+    rows = [asked(framework, "dtype", t, gpu, model.shape, precision=precision) for t in DTYPES]
+    reasons = [row.why for row in rows if row and row.answer == "refused"]
+    if len(reasons) < len(DTYPES):
+        return None
     text = f"{framework.name} does not run {model.name}{on}: {'; '.join(reasons)}"
     return Obstacle("architecture", text)
 

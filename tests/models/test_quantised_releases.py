@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from advisor.models import model_from_path
+from advisor.estimator.weights import weights_of
+from advisor.knowledge import load_knowledge
+from advisor.models import model_from_path, model_from_record
 from tests.models.test_lone_config import weights_gib
 
 _FILE = Path(__file__).parents[1] / "data" / "quantised_configs.json.gz"
@@ -62,6 +64,26 @@ def test_what_is_left_in_16_bits_is_what_the_files_hold(
     packed = 2 * (total - elements)
     expected = (2 * (total - packed) + 2 * packed / NVFP4) / 2**30
     assert weights_gib(path) == pytest.approx(expected, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("model", "repository"),
+    [
+        ("gemma-4-31B-it", "nvidia/Gemma-4-31B-IT-NVFP4"),
+        ("DeepSeek-V3.1", "nvidia/DeepSeek-V3.1-NVFP4"),
+        ("MiniMax-M2.5", "nvidia/MiniMax-M2.5-NVFP4"),
+        ("Qwen3.5-122B-A10B", "nvidia/Qwen3.5-122B-A10B-NVFP4"),
+        ("Qwen3.6-35B-A3B", "nvidia/Qwen3.6-35B-A3B-NVFP4"),
+    ],
+)
+def test_a_model_asked_for_in_the_format_is_as_large_as_its_known_repository(
+    tmp_path: Path, model: str, repository: str
+) -> None:
+    knowledge = load_knowledge()
+    asked = model_from_record(knowledge.models[model], knowledge)
+    nvfp4, server = knowledge.formats["NVFP4"], knowledge.frameworks["vLLM"]
+    found = weights_of(asked, nvfp4, server, knowledge.ggml_types).profile.total_bytes / 2**30
+    assert found == pytest.approx(weights_gib(written(tmp_path, repository)), rel=0.01)
 
 
 def test_a_mix_is_sized_by_what_each_module_is_in(tmp_path: Path) -> None:

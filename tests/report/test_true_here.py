@@ -7,6 +7,7 @@ import re
 import pytest
 
 from advisor.advice.document import Advice
+from advisor.errors import RequestError
 from advisor.report import render_text
 from advisor.report.assembly import document
 from advisor.scenario.settings import Request
@@ -218,3 +219,17 @@ def test_no_server_is_praised_where_it_does_not_run(card: str, said: str) -> Non
     doc, _ = told(gpu=card, model="qwen3-30b-a3b", precision="Q4_K_M", batch=16)
     found = [note.text for note in doc.notes if note.rule == "one-user-runtime"]
     assert [text.startswith(said) for text in found] == ([True] if said else [])
+
+
+def test_what_nobody_packs_is_told_with_the_format_that_is_published() -> None:
+    doc, text = told(
+        gpu="RTX 3090 + RTX 3060:12GB", model="gpt-oss-20b", precision="AWQ", context=65536
+    )
+    assert any("--precision MXFP4 takes what there is" in line for line in doc.warnings)
+    assert "equal shares, so the card with the least memory sets the limit" in text
+
+
+def test_gguf_in_vllm_is_refused_where_its_plugin_is_not_built_for_the_card() -> None:
+    with pytest.raises(RequestError, match="built for CUDA and ROCm") as found:
+        told(gpu="Arc B580", model="gemma-4-26b-a4b", precision="Q8_0", framework="vLLM")
+    assert "cannot be sized" in str(found.value)

@@ -189,6 +189,25 @@ def test_models_of_tensorrt_llm_by_generation(
         assert bool(refused) != (runs_from <= (card.compute_capability or 0) < runs_below)
 
 
+@pytest.mark.parametrize(
+    ("name", "runs_from", "refused_from", "again_from"),
+    [
+        ("gemma-3-27b-it", 8.9, 10.0, 12.0),
+        ("gemma-4-26B-A4B-it", 99, 99, 99),
+        ("Qwen3-32B", 8.9, 99, 99),
+    ],
+)
+def test_tensorrt_llm_multiplies_fp8_by_channel_where_it_has_kernels(
+    knowledge: Knowledge, name: str, runs_from: float, refused_from: float, again_from: float
+) -> None:
+    """Of two models the known repositories scale by channel, of the third by block."""
+    runtime, model = knowledge.frameworks["TensorRT-LLM"], _model(knowledge, name)
+    for card in _cards(knowledge, 0, 99):
+        has = card.compute_capability or 0
+        runs = runs_from <= has < refused_from or has >= again_from
+        assert bool(support.why_not(runtime, knowledge.formats["FP8"], card, model)) != runs
+
+
 @pytest.mark.parametrize("name", ["SmolLM3-3B", "GLM-4.7-Flash", "granite-4.0-h-small"])
 def test_what_its_autodeploy_backend_alone_runs_is_said_so(knowledge: Knowledge, name: str) -> None:
     runtime, model = knowledge.frameworks["TensorRT-LLM"], _model(knowledge, name)
@@ -224,7 +243,7 @@ def test_what_no_row_answers_is_left_to_the_lists(knowledge: Knowledge) -> None:
 
 def test_every_row_has_a_place_and_speaks_of_things_that_exist(knowledge: Knowledge) -> None:
     names = {
-        "weights": set(knowledge.formats), "kv_cache": set(knowledge.kv_types),
+        "weights": {*knowledge.formats, "FP8 by channel"}, "kv_cache": set(knowledge.kv_types),
         "dtype": {"float16", "bfloat16"},
     }  # fmt: skip
     for runtime in knowledge.frameworks.values():
