@@ -22,10 +22,9 @@ from advisor.estimator.gguf_weights import (
 from advisor.knowledge.types import Format, Framework, GgmlType
 from advisor.memo import by_identity_up_to
 from advisor.models.shape import LLAMA_BLOCKS, Shape, kept_in_full, mean_bits, packs_head
-from advisor.models.stated_format import packed_config
 from advisor.runtimes import runtime_of
 from advisor.runtimes.base import Weights, prefix_sums
-from advisor.scenario.capability import repository_of
+from advisor.scenario.capability import config_of
 from advisor.scenario.figures import WeightProfile
 from advisor.scenario.support import KEPT_EXPERTS
 
@@ -318,7 +317,7 @@ def _full_width(model: Model, split: ParameterSplit, bits: float) -> Weights:
 
 def _quantised(model: Model, split: ParameterSplit, precision: Format, bits: float) -> Weights:
     family, keeps, own = precision.family, precision.keeps, precision.name == model.held_format
-    stated = {} if own else packed_config(repository_of(model, precision)) or {"ignore": keeps}
+    stated = {} if own else config_of(model, precision) or {"ignore": keeps}
     bits = (model.held_bits if own else mean_bits(stated, model.shape)) or bits
     size, full = bits / 8, _PLAIN_BITS / 8
     beside = (precision.beside_experts if any(split.experts) else None) or bits

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from fnmatch import fnmatchcase
-from functools import cache
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct, json
+from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.files import data_dir
 from advisor.models.config_keys import read_json_object
 from advisor.models.shape import ALGORITHMS, Shape, packed_apart
 from advisor.models.stored_tensors import StoredTensor, exists, shown_name
@@ -293,17 +290,3 @@ _METHODS: Final[Mapping[str, Callable[[_Config], str | None]]] = {
     "exl3": _exl("EXL3"),
     "mlx": _mlx,
 }
-
-
-CONFIGS: Final = "packed_configs.tsv"
-
-
-@cache
-def packed_config(repository: str | None) -> Mapping[str, object]:
-    """Give what is known of the quantization_config of a repository that packs another's model."""
-    lines = (data_dir("knowledge") / CONFIGS).read_text("utf-8").splitlines()
-    for line in lines if repository else ():
-        pattern, _, rest = line.partition("\t")
-        if not line.startswith("#") and fnmatchcase(f"{repository}".lower(), pattern.lower()):
-            return json.decode(rest.partition("\t")[0], type=dict[str, object])
-    return {}

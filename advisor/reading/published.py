@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -37,6 +38,7 @@ GGUF_DEFAULT: Final = "Q4_K_M"
 """What llama.cpp takes of a GGUF repository where no file is named (its common/arg.cpp)."""
 FILE: Final = "published_formats.tsv"
 ELSEWHERE: Final = "packed_repos.tsv"
+CONFIGS: Final = "packed_configs.tsv"
 RECORDED: Final = "repositories.tsv"
 OWN: Final = "own_records.tsv"
 _DRAFTS: Final = re.compile("dspark|eagle|dflash|mtp|medusa|draft|speculator", re.IGNORECASE)
@@ -117,14 +119,9 @@ def published_format(public: PublicModel) -> str | None:
 
 
 @cache
-def _sourced() -> Mapping[str, str]:
-    """Read which repositories a source says the published format of."""
-    return {repository: name for repository, name, _, _ in _rows(FILE)}
-
-
-def _rows(file: str) -> Iterator[list[str]]:
+def _rows(file: str) -> Sequence[Sequence[str]]:
     lines = (data_dir("knowledge") / file).read_text("utf-8").splitlines()
-    return (line.split("\t") for line in lines if line and not line.startswith("#"))
+    return [line.split("\t") for line in lines if line and not line.startswith("#")]
 
 
 class Recorded(NamedTuple):
@@ -167,7 +164,7 @@ def own_record(hf_id: str) -> ModelRecord | None:
 
 def sourced_format(hf_id: str) -> str | None:
     """Give the format that a source says a repository is published in; None: none was found."""
-    return _sourced().get(hf_id)
+    return next((row[1] for row in _rows(FILE) if row[0] == hf_id), None)
 
 
 def has_gguf(public: PublicModel) -> bool:
@@ -212,6 +209,13 @@ def packings_of(hf_id: str) -> Mapping[str, str]:
 def _seen_elsewhere(hf_id: str) -> dict[str, str]:
     """Read what a source says beside the list of who publishes a model in which format."""
     return {row[1]: row[2] for row in _rows(ELSEWHERE) if row[0] == hf_id}
+
+
+def packed_config(repository: str) -> Mapping[str, object]:
+    """Give what is known of a repository's quantization_config; empty where nothing is."""
+    name = repository.lower()
+    known = (row[1] for row in _rows(CONFIGS) if fnmatchcase(name, row[0].lower()))
+    return json.decode(next(known, "{}"), type=dict[str, object])
 
 
 def listed_as(hf_id: str) -> PublicModel | None:

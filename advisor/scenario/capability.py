@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from advisor.reading.format_patterns import Tag
 
 GGUF_FILE: Final = "gguf_repos.tsv"
+_END: Final = "-GGUF"
+_NOT_WORD: Final = re.compile(r"[^A-Za-z0-9.]+")
+_ONE_FILE_GB: Final = 50
+"""What is larger lies in parts on the hub, and Ollama pulls none of several (hub-docs, 2702)."""
 DTYPES = ("float16", "bfloat16")
 """Types that a model of 16 bits or fewer is computed in."""
 
@@ -72,13 +76,10 @@ def dtypes(
 def _holds_card(row: Capability, gpu: Gpu | None, backend: str | None) -> bool:
     if gpu is None:
         return not (row.vendors or row.architectures or row.backends)
-    if row.vendors and gpu.vendor not in row.vendors:
-        return False
-    if row.architectures and gpu.architecture not in row.architectures:
-        return False
-    if row.backends and backend is not None and backend not in row.backends:
-        return False
-    return _within(row, gpu.compute_capability)
+    backends = row.backends if backend else ()
+    had = ((row.vendors, gpu.vendor), (row.architectures, gpu.architecture), (backends, backend))
+    held = all(not listed or one in listed for listed, one in had)
+    return held and _within(row, gpu.compute_capability)
 
 
 def _within(row: Capability, capability: float | None) -> bool:
@@ -98,11 +99,9 @@ def _holds_model(row: Capability, shape: Shape | None) -> bool:
     kinds = {shape.model_type, shape.outer_type} - {""}
     if row.attention and ("mla" if shape.mla else "heads") not in row.attention:
         return False
-    if row.other_head_sizes and str(shape.head_dim) in row.other_head_sizes:
+    if str(shape.head_dim) in row.other_head_sizes or kinds & set(row.other_model_types):
         return False
     if row.model_types and not kinds & set(row.model_types):
-        return False
-    if row.other_model_types and kinds & set(row.other_model_types):
         return False
     return not ((row.experts and shape.moe is None) or (row.lookups and not shape.lookup))
 
@@ -138,6 +137,16 @@ def repository_of(model: Model, precision: Format) -> str | None:
     from advisor.reading.published import packings_of  # noqa: PLC0415  formats of servers
 
     return packings_of(model.hf_id).get(precision.name)
+
+
+def config_of(model: Model, precision: Format) -> Mapping[str, object]:
+    """Give what is known of the quantization_config of the files in this format."""
+    repository = repository_of(model, precision)
+    if repository in {None, model.hf_id}:
+        return {}
+    from advisor.reading.published import packed_config  # noqa: PLC0415  formats of servers
+
+    return packed_config(f"{repository}")
 
 
 def by_publisher(model: Model, precision: Format) -> bool:
@@ -258,9 +267,6 @@ def _size_gb(model: Model, precision: Format) -> float:
     return model.parameters * (precision.bits_per_weight or 0.0) / 8e9
 
 
-_END: Final = "-GGUF"
-
-
 def _tagged(repository: str, tag: str) -> str:
     return f"{repository}:{tag}" if tag else repository
 
@@ -286,8 +292,7 @@ class _Files(Struct, frozen=True):
     """Model -> repositories that the public list does not name."""
 
 
-_HEADS: Final = "mtp"
-_BESIDE: Final = "also"
+_HEADS, _BESIDE = "mtp", "also"
 """Before a line of such a repository."""
 
 
@@ -346,9 +351,6 @@ def _in_blocks(precision: Format, model: Model) -> bool:
     return publisher in precision.block_publishers
 
 
-_NOT_WORD = re.compile(r"[^A-Za-z0-9.]+")
-
-
 def folder_name(model: Model, precision: Format) -> str:
     """Name a checkpoint in a format of its own: those are downloads of their own."""
     return f"{file_word(model.name)}-{_words(precision.name)}"
@@ -383,10 +385,6 @@ def ollama_from(model: Model, precision: Format) -> str:
         return tag.name
     seen = _size_gb(model, precision) < _ONE_FILE_GB and seen_gguf(model, precision)
     return f"hf.co/{seen}" if seen else f"./{gguf(model, precision)}"
-
-
-_ONE_FILE_GB: Final = 50
-"""What is larger lies in parts on the hub, and Ollama pulls none of several (hub-docs, 2702)."""
 
 
 def _library_tag(model: Model, precision: Format) -> Tag | None:

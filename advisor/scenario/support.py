@@ -14,10 +14,9 @@ from advisor.knowledge.catalogue import MAKERS, cards_by
 from advisor.knowledge.programs import About, Capability
 from advisor.knowledge.types import Format, Framework, Gpu, KvType
 from advisor.models.shape import UNKNOWN, Shape
-from advisor.models.stated_format import packed_config
 from advisor.models.stored_tensors import Model
 from advisor.scenario import Scenario, divides, pipeline_ranks, split_of, ways_for
-from advisor.scenario.capability import DTYPES, asked, refusal, repository_of
+from advisor.scenario.capability import DTYPES, asked, config_of, refusal
 
 EXPERTS_ONLY = frozenset({"gguf-mxfp4"})
 """Families of formats that store only experts."""
@@ -197,7 +196,7 @@ def _table_obstacle(
 ) -> Obstacle | None:
     """Ask the capability table about the card, the model and the format."""
     on = f" on {gpu.name}" if gpu else ""
-    scheme = f"{packed_config(repository_of(model, precision)).get('scheme')}"
+    scheme = f"{config_of(model, precision).get('scheme')}"
     questions: tuple[tuple[About, str, str], ...] = (
         ("card", "", ""), ("model", model.name, ""), ("task", model.name, model.modality),
         ("weights", precision.name, precision.name), ("weights", precision.name, scheme),
