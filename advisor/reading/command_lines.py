@@ -232,7 +232,8 @@ def _flagged(tool: str, word: str, rest: list[str]) -> Item:
         follows = not equals and bool(rest) and not rest[0].startswith("-")
         return Item((name, rest.pop(0)) if follows else (word,), None)
     if flag.kind == TAKES_NONE:
-        off = name.startswith(("--no-", "-no-", "-nkvo"))
+        turned = name != flag.names[0] and name.startswith(("--enable-", "--disable-"))
+        off = turned or name.startswith(("--no-", "-no-", "-nkvo"))
         return Item((word,), flag, "off" if off else "on")
     if equals:
         return Item((name, value), flag, value)

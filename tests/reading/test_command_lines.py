@@ -105,6 +105,16 @@ def test_flags_become_settings(text: str, settings: dict[str, object], cards: in
     assert set(found.settings) <= set(KEYS)
 
 
+def test_every_spelling_that_turns_a_flag_of_vllm_off_is_read() -> None:
+    for off in ("--disable-expert-parallel", "--no-enable-expert-parallel"):
+        line = read_command(f"vllm serve Qwen/Qwen3-30B-A3B -tp 2 --enable-prefix-caching {off}")
+        assert [item.value for item in line.items if item.words == (off,)] == ["off"]
+        assert (
+            asked_by(line, known()).settings
+            == asked("vllm serve Qwen/Qwen3-30B-A3B -tp 2").settings
+        )
+
+
 def test_every_pattern_of_tensors_counts_and_cards_in_them_are_told() -> None:
     found = asked(
         "llama-server -m Qwen3-235B-A22B-Q4_K_M.gguf -ngl 99 -ot 'blk.[0-9].ffn=CUDA0' "
