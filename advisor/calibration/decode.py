@@ -194,7 +194,8 @@ engine_priors = Priors(
         "family": Prior(1, 0.5),
         "expert": Prior(2.0, 0.7),
         "cache": Prior(0.6, 0.7),
-        "card": Prior(1, 0.12),
+        "limited": Prior(1, 0.3),
+        "card": Prior(1, 0.12, heavy=True),
     }
 )
 
@@ -264,5 +265,6 @@ def engine_terms(run: Run) -> tuple[Term, ...]:
     if layers.experts:
         found.append(Term(_ENGINE_MS_PER_LAYER * layers.experts, ((f"expert:{engine}", 1.0),)))
     found.append(Term(reads.gpu_cache_bytes * speed, (*reach, (f"cache:{engine}", -1.0))))
-    own = (f"card:{engine} {scenario.gpu.name}", -1.0)
-    return tuple(Term(term.value, (*term.powers, own)) for term in found)
+    own = [(f"card:{engine} {scenario.gpu.name}", -1.0)]
+    own += [("limited", -1.0)] if run.limited else []
+    return tuple(Term(term.value, (*term.powers, *own)) for term in found)

@@ -39,10 +39,11 @@ _ROOM_TOKENS = 256
 _LEAST_CONTEXT = 4096
 _BUILD = re.compile(r"\((\d{4,5})\)|^(?:b?)(\d{4,5})$")
 _SIZES = (0.7, 1.3)
-_MOST_FILLED = 0.93
-_MOST_FILLED_SELF_REPORTED = 0.78
+_MOST_FILLED, _MOST_FILLED_SELF_REPORTED = 0.93, 0.78
 _MOST_EFFICIENCY = 1.03
 _LEAST_PROMPT = 64
+_LEAST_POWER = 2 / 3
+"""Of a card's power: an RTX 3090 (350 W) loses 4 % of one stream at 250 W and 19 % at 220 W."""
 _UNKNOWN_SIZE_TFLOPS = 100.0
 _FLASH_BY_ITSELF = "2025-09"
 """From here on llama.cpp uses flash attention where nothing is said (ggml-org/llama.cpp#15434)."""
@@ -73,6 +74,8 @@ class Run(Struct, frozen=True):
     """Whether its build read prompts, or launched experts, with other kernels than today's."""
     plain: bool
     """Whether it ran without flash attention."""
+    limited: bool
+    """Whether its one card was held so far below its power that it loses speed."""
     program: str
     """The program, where it is of the llama.cpp family with an engine of its own."""
     date: str
@@ -244,10 +247,15 @@ def _run(observation: Observation, knowledge: Knowledge, policy: Policy) -> Run 
         overlapped=scenario.framework.name in policy.overlapped,
         older="" < measured.date < _todays(policy, metric, architecture, scenario),
         plain=not _used_flash(observation),
+        limited=scenario.gpus == 1 and _is_limited(conditions.power_w, scenario.gpu),
         program=scenario.framework.name if scenario.framework.name in policy.own_pace else "",
         date=measured.date,
         rows=(observation.row,),
     )
+
+
+def _is_limited(power_w: int | None, gpu: Gpu) -> bool:
+    return power_w is not None and power_w < _LEAST_POWER * (gpu.tdp_w or 0)
 
 
 def _prompts_between(observation: Observation) -> float:

@@ -254,12 +254,12 @@ _SAME = (
     "prompt_tokens", "gen_tokens", "context_depth", "batch", "metric",
 )  # fmt: skip
 _INTRO = """\
-No power term is fitted. One card was measured at several limits, with one engine and one model, and
+No power term is told. One card was measured at several limits, with one engine and one model, and
 one that shares its memory with the processor at two. The former loses little down to an edge and
 much at once below it; a term would need the place of that edge, which one card does not tell for
-others. Where cards wait for each other, a limit costs next to nothing. Nearly all vLLM runs on an
-RTX 3090 that are fitted are from 220 W: without a limit that card is faster than its estimates by
-what the table shows.
+others. Where cards wait for each other, a limit costs next to nothing. Nearly all vLLM runs on one
+RTX 3090 that are fitted are from 220 W: runs of servers on one card below two thirds of its power
+have a factor of their own in the fit, which is not told, so estimates are those of the full power.
 """
 _LAPTOPS = """
 These are too few for a term, and their power limits are not stated. Laptops nobody measured keep

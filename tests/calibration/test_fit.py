@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.calibration import fit as prompts
+from advisor.calibration.decode import engine_terms
 from advisor.calibration.fit import Case, Prior, Priors, Term, fit, predict, weight_of
 from advisor.calibration.fits import Material
 from advisor.calibration.runs import Run
@@ -123,3 +124,11 @@ def test_older_builds_and_ollamas_experts_have_factors_of_their_own(material: Ma
     ollama = next(run for run in material.prompts if run.program and run.moe)
     assert "experts of program" in kinds(ollama)
     assert "experts of program" not in kinds(replace(ollama, program=""))
+
+
+def test_servers_far_below_the_power_of_a_card_say_little_of_it(material: Material) -> None:
+    """A factor of their own takes what the limit costs."""
+    limited = next(run for run in material.engines if run.limited)
+    for run, own in ((limited, True), (replace(limited, limited=False), False)):
+        names = {name for term in engine_terms(run) for name, _ in term.powers}
+        assert ("limited" in names) is own

@@ -164,6 +164,21 @@ def test_attention_without_flash_is_told_apart() -> None:
     assert found == [True, False, False, True]
 
 
+@pytest.mark.parametrize(
+    ("gpus", "watts", "limited"),
+    [(1, 220, True), (1, 250, False), (1, None, False), (4, 220, False)],
+)
+def test_one_card_far_below_its_power_is_told_apart(
+    gpus: int,
+    watts: int | None,
+    limited: bool,  # noqa: FBT001
+) -> None:
+    """An RTX 3090 has 350 W; several cards wait for each other and lose nothing."""
+    assert (
+        kept(told(gpu="GeForce RTX 3090", gpus=gpus, note={"power_w": watts}))[0].limited is limited
+    )
+
+
 def test_prompts_that_were_read_meanwhile_are_tokens_of_a_step() -> None:
     between: dict[str, object] = {"prompts_between": True}
     (run,) = kept(told(batch=4, gen_tokens=256, note=between))
