@@ -91,7 +91,7 @@ def test_a_power_limit_costs_little_until_an_edge() -> None:
 def test_the_page_says_that_power_has_no_term() -> None:
     page = PAGE.read_text(encoding="utf-8")
     section = page.split("## Power limits and laptops")[1].split("\n## ")[0]
-    assert "No power term is fitted" in section
+    assert "No power term is told" in section
     assert re.search(r"RTX 4070 Mobile \| decode \| \d+ \|", section)
 
 

@@ -373,7 +373,7 @@ def test_a_draft_model_never_changes_the_figures_themselves() -> None:
         # premAI-io/benchmarks: 89.4
         pytest.param(
             scenario(A100, LLAMA_2_7B, framework=framework("vLLM"), precision=FP16),
-            70, 110, id="A100, vLLM, 7B FP16",
+            70, 115, id="A100, vLLM, 7B FP16",
         ),
         # premAI-io/benchmarks has 6.9 for 8 and 19.6 for 4 bits
         pytest.param(
