@@ -292,6 +292,9 @@ def _engine_rate(
         return None
     family = f"{precision.family}_{bits}"
     own = engine.overhead_by_family_s.get(family, engine.overhead_s)
+    offset = engine.offsets.get(gpu.name, 1.0)
+    # A card's factor comes on top of every time, and this one was measured with it.
+    kernels = tables.kernels_s.get(family, 0.0) * offset
     own_range = f"engine {name}"
     ranges: tuple[str, ...] = (own_range if own_range in tables.ranges else "other_engine",)
     if gpu.segment == "mobile":
@@ -299,11 +302,11 @@ def _engine_rate(
     return Rate(
         efficiency=efficiency,
         cache_efficiency=min(efficiency * engine.cache, tables.family.most_efficiency),
-        overhead_s=max(own, tables.kernels_s.get(family, 0.0)),
+        overhead_s=max(own, kernels),
         expert_overhead_s=engine.expert_overhead_s,
         recurrent_overhead_s=0.0,
         overlapped=engine.overlapped,
-        scale=card or engine.offsets.get(gpu.name, 1.0),
+        scale=card or offset,
         evidence="near" if card else "extrapolated",
         ranges=ranges,
         small_range=ranges[0],
