@@ -339,7 +339,8 @@ def _quantised(model: Model, split: ParameterSplit, precision: Format, bits: flo
         approximate=("weights: nominal bits on the linear layers, 16 on the rest",),
     )
     total, packed = sized.profile.total_bytes, sum(split.layers) - sum(split.vectors)
-    unsure = sum(wide) * (full - size) / total if stated.get("ignore") is keeps else 0.0
+    usual = () if own else kept_in_full({"ignore": keeps}, model.shape)  # others pack otherwise
+    unsure = sum(usual) * (full - size) / total
     lean = 0.0 if own else (size - (precision.lean_bits or bits) / 8) * packed / total
     return replace(sized, spread=max(sized.spread, unsure), lean=lean)
 
