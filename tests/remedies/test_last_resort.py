@@ -15,7 +15,7 @@ HARSH = (
     {"gpu": "RTX A2000 Max-Q 8 GB", "model": "dots.llm1.inst", "precision": "Q3_K_M",
      "context": 131_072, "batch": 16, "kv_cache": "q8_0", "prefer": "speed"},
     {"gpu": "RTX A500", "model": "dots.llm1.inst", "precision": "FP16", "context": 131_072,
-     "batch": 16, "gpus": 2, "ram_bandwidth_gb_s": 80.0},
+     "batch": 16, "gpus": 2, "ram_bandwidth_gb_s": 80.0, "framework": "llama.cpp"},
 )  # fmt: skip
 
 
