@@ -317,12 +317,14 @@ def _full_width(model: Model, split: ParameterSplit, bits: float) -> Weights:
 
 def _quantised(model: Model, split: ParameterSplit, precision: Format, bits: float) -> Weights:
     family, keeps, own = precision.family, precision.keeps, precision.name == model.held_format
-    stated = {} if own else config_of(model, precision) or {"ignore": keeps}
+    stated = {} if own else config_of(model, precision)
+    usual = () if own else kept_in_full({"ignore": keeps}, model.shape)  # others pack otherwise
     bits = (model.held_bits if own else mean_bits(stated, model.shape)) or bits
     size, full = bits / 8, _PLAIN_BITS / 8
     beside = (precision.beside_experts if any(split.experts) else None) or bits
     tables = (precision.beside_experts or _PLAIN_BITS) / 8
-    wide = model.held_wide if own else kept_in_full(stated, model.shape)
+    packs = kept_in_full(stated, model.shape) if stated else usual
+    wide = model.held_wide if own else packs
     head = family in _HEAD_TOO | _EVERYTHING or (model.held_head if own else packs_head(stated))
     kept = map(max, split.vectors, map(min, wide or (0,) * len(split.layers), split.layers))
     alike = [*zip(split.layers, split.experts, kept, strict=True)]
@@ -339,7 +341,6 @@ def _quantised(model: Model, split: ParameterSplit, precision: Format, bits: flo
         approximate=("weights: nominal bits on the linear layers, 16 on the rest",),
     )
     total, packed = sized.profile.total_bytes, sum(split.layers) - sum(split.vectors)
-    usual = () if own else kept_in_full({"ignore": keeps}, model.shape)  # others pack otherwise
     unsure = sum(usual) * (full - size) / total
     lean = 0.0 if own else (size - (precision.lean_bits or bits) / 8) * packed / total
     return replace(sized, spread=max(sized.spread, unsure), lean=lean)

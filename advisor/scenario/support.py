@@ -196,12 +196,12 @@ def _table_obstacle(
 ) -> Obstacle | None:
     """Ask the capability table about the card, the model and the format."""
     on = f" on {gpu.name}" if gpu else ""
-    scheme = f"{config_of(model, precision).get('scheme')}"
+    scheme = config_of(model, precision).get("scheme", precision.name)
     questions: tuple[tuple[About, str, str], ...] = (
         ("card", "", ""), ("model", model.name, ""), ("task", model.name, model.modality),
-        ("weights", precision.name, precision.name), ("weights", precision.name, scheme),
+        ("weights", precision.name, precision.name), ("weights", precision.name, f"{scheme}"),
     )  # fmt: skip
-    for about, what, name in questions:
+    for about, what, name in dict.fromkeys(questions):
         row = asked(framework, about, name, gpu, model.shape)
         if row is not None and row.answer == "refused":
             if about == "weights" and not (row.vendors or row.architectures or row.model_types):
