@@ -25,7 +25,7 @@ from advisor.knowledge.types import (
 from advisor.memo import forget
 from advisor.units import GIB, format_quantity
 
-_R = TypeVar("_R", bound=Struct)
+_R = TypeVar("_R", bound=Struct | str)
 WARNINGS = (UNUSUAL, SHORTER)
 """Kinds of problems that refuse nothing."""
 _MOST_FOLDERS = 8
@@ -79,6 +79,8 @@ class Stored(Struct, frozen=True):
     policy: dict[str, float]
     second_cards: tuple[str, ...]
     calibration: dict[str, object]
+    measured: dict[str, Raw]
+    """Published speeds by card, of which a request reads one or two."""
     index: dict[str, Raw]
     user_entries: dict[str, object]
     switched_off: dict[str, object]
@@ -104,6 +106,7 @@ def build(
     found = _parsed(files, problems)
     places = places_of(files)
     raise_at([p for p in problems if p.lint not in WARNINGS], shown, user, places)
+    measured = cast("Mapping[str, str]", found.calibration.get("measured") or {})
     return Stored(
         _raw(found.gpus),
         _raw(found.models),
@@ -113,7 +116,8 @@ def build(
         _raw(found.frameworks),
         dict(found.policy),
         found.second_cards,
-        dict(found.calibration),
+        {part: held for part, held in found.calibration.items() if part != "measured"},
+        {card: Raw(json.encode(text)) for card, text in measured.items()},
         dict(found.index),
         dict(found.user_entries),
         dict(found.switched_off),
@@ -167,7 +171,7 @@ def _knowledge(data: Stored, sha256: str) -> Knowledge:
         kv_types=Table(data.kv_types, KvType),
         frameworks=Table(data.frameworks, Framework),
         policy=data.policy,
-        calibration=data.calibration,
+        calibration={**data.calibration, "measured": Table(data.measured, str)},
         sha256=sha256,
         index=data.index,
         user_entries=data.user_entries,

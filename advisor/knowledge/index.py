@@ -6,7 +6,7 @@ Each part is read when it is first asked for.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import wraps
 from typing import TypedDict, TypeVar
@@ -168,7 +168,8 @@ _LONGEST_TEXT = 200
 _LONGEST_NAME = 4_000
 """A request may name 64 cards one by one; patterns of names are not made for more."""
 
-Spellings = list[tuple[str, str, str]]
+Spelling = tuple[str, str, str]
+"""Card, words, core."""
 Cores = list[tuple[str, str]]
 _Called = dict[str, list[str]]
 _Published = dict[str, str]
@@ -177,8 +178,8 @@ _Published = dict[str, str]
 class Index(Struct, frozen=True):
     """How cards and models are found."""
 
-    spellings: Spellings
-    """Card, words and core of each spelling."""
+    spellings: str
+    """Card, words and core of each spelling, a line each: a start reads a few of 1,300."""
     exact: _Called
     """Key -> models."""
     hf: _Published
@@ -187,11 +188,29 @@ class Index(Struct, frozen=True):
     """Model and the words of its core."""
 
 
-def spellings_of(knowledge: Knowledge) -> Spellings:
+def spellings_of(knowledge: Knowledge) -> list[Spelling]:
     """Give every spelling of a card: its name, all words, those of the core."""
-    if (found := decoded(knowledge.index.get("spellings"), Spellings)) is None:
+    return [_spelling(line) for line in _spelled(knowledge).splitlines()]
+
+
+def spellings_with(knowledge: Knowledge, word: str) -> Iterator[Spelling]:
+    """Give the spellings of cards that have a word, or a longer one with it inside."""
+    text, at = _spelled(knowledge), 0
+    while (at := text.find(word, at)) >= 0:
+        end = text.find("\n", at)
+        yield _spelling(text[text.rfind("\n", 0, at) + 1 : end])
+        at = end
+
+
+def _spelled(knowledge: Knowledge) -> str:
+    if (found := decoded(knowledge.index.get("spellings"), str)) is None:
         return _index(knowledge).spellings
     return found
+
+
+def _spelling(line: str) -> Spelling:
+    name, words, core = line.split("\t")
+    return name, words, core
 
 
 def models_called(knowledge: Knowledge) -> Mapping[str, Sequence[str]]:
@@ -231,13 +250,11 @@ class Named(TypedDict):
 
 def build_index(cards: Iterable[Named], models: Iterable[Named]) -> Index:
     """Index all names and aliases."""
-    spellings: Spellings = []
+    spelled = ""
     for card in cards:
-        forms = {form.key: form for form in _forms(card)}
-        spellings += [
-            (card["name"], " ".join(sorted(form.words)), key) for key, form in forms.items()
-        ]
-    return _with_models(spellings, list(models))
+        for key, form in {form.key: form for form in _forms(card)}.items():
+            spelled += "\t".join((card["name"], " ".join(sorted(form.words)), key)) + "\n"
+    return _with_models(spelled, list(models))
 
 
 def named(record: Gpu | ModelRecord) -> Named:
@@ -267,7 +284,7 @@ def model_keys(model: Named) -> dict[str, str]:
     return {model_key(text): text for text in (model["name"], *model["aliases"])}
 
 
-def _with_models(spellings: Spellings, models: Sequence[Named]) -> Index:
+def _with_models(spellings: str, models: Sequence[Named]) -> Index:
     exact: dict[str, list[str]] = {}
     cores: Cores = []
     for model in models:

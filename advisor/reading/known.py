@@ -26,7 +26,7 @@ from advisor.knowledge.index import (
     model_words,
     models_called,
     models_published,
-    spellings_of,
+    spellings_with,
 )
 from advisor.knowledge.names import find_format_candidates
 from advisor.knowledge.types import Format, Gpu, Knowledge, ModelRecord
@@ -172,8 +172,8 @@ def matches_of(knowledge: Knowledge, words: Collection[str]) -> list[Match]:
     probe = max(words, key=lambda word: (not word.isalpha(), len(word)))
     best: dict[str, Match] = {}
     needed = frozenset(words)
-    for name, spelled, core in spellings_of(knowledge):
-        if probe in spelled and needed.issubset(spelled.split()):
+    for name, spelled, core in spellings_with(knowledge, probe):
+        if needed.issubset(spelled.split()):
             match = Match(name, frozenset(core.split()).difference(words))
             if name not in best or len(match.surplus) < len(best[name].surplus):
                 best[name] = match
