@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from typing import Final, Literal
 
 from msgspec import Struct, field
@@ -225,30 +225,31 @@ _MIXTRAL: Final = re.compile(r"\.w([123])$")
 _NESTED: Final = re.compile(r"[*+}]\)+[*+{?]")
 """A repeated group that repeats: such a pattern may take for ever."""
 _LONGEST: Final = 300
+_ONE_LAYER: Final = re.compile(r"[\d?]")
+"""In names that may mean a single layer."""
 
 Named = Callable[[str], bool]
 
 
 def kept_in_full(stated: Mapping[str, object], shape: Shape) -> tuple[int, ...]:
-    """Count the weights of every layer that stay in 16 bits; empty where the config names none.
-
-    Args:
-        stated: A ``quantization_config``.
-        shape: The model that it belongs to, with its parameters counted.
-    """
+    """Count what a ``quantization_config`` keeps in 16 bits of each layer; empty: nothing."""
     listed = [f"{name}" for key in _LISTS for name in _items(stated.get(key))]
-    packed = packed_apart(stated)
-    counts = shape.counts
+    packed, counts = packed_apart(stated), shape.counts
     if counts is None or not (listed or packed):
         return ()
-    left = _matcher(listed)
-    found = _matcher([name for names, _ in packed for name in names])
+    apart = [name for names, _ in packed for name in names]
+    left, found = _matcher(listed), _matcher(apart)
 
     def named(name: str) -> bool:
         return left(name) or bool(packed and not found(name))
 
-    kept = tuple(round(_share(index, shape, counts, named)) for index in range(shape.layers))
-    return kept if any(kept) else ()
+    kinds: list[tuple[object, ...]]
+    kinds = [*zip(counts.layers, counts.experts, shape.ffn_kinds, shape.layer_kinds, strict=True)]
+    if _ONE_LAYER.search(" ".join((*listed, *apart))):
+        kinds = [(index, *kind) for index, kind in enumerate(kinds)]
+    first = {kind: index for index, kind in reversed([*enumerate(kinds)])}
+    share = {kind: round(_share(at, shape, counts, named)) for kind, at in first.items()}
+    return tuple(share[kind] for kind in kinds) if any(share.values()) else ()
 
 
 def mean_bits(stated: Mapping[str, object], shape: Shape) -> float | None:
@@ -301,6 +302,7 @@ def _matcher(listed: Sequence[str]) -> Named:
     patterns = [*_patterns(listed)]
     others = [one for one in listed if not one.startswith("re:")]
     globs = [f"{one}{end}" for one in others if "*" in one for end in ("", ".*")]
+    patterns += [re.compile(f"^(?:{'|'.join(map(translate, globs))})")] if globs else []
     plain = {_inside(one) for one in others if "*" not in one}
 
     def named(name: str) -> bool:
@@ -311,8 +313,6 @@ def _matcher(listed: Sequence[str]) -> Named:
         if plain & {".".join(parts[-count:]) for count in steps} or plain & {*parts[2:]}:
             return True
         whole = [f"{prefix}.{name}" for prefix in _PREFIXES]
-        if any(fnmatchcase(one, glob) for one in whole for glob in globs):
-            return True
         return any(pattern.search(one) for one in whole for pattern in patterns)
 
     # Qwen has one shared expert, and names it so.

@@ -13,6 +13,7 @@ from advisor.errors import RequestError
 from advisor.knowledge.catalogue import MAKERS, cards_by
 from advisor.knowledge.programs import About, Capability
 from advisor.knowledge.types import Format, Framework, Gpu, KvType
+from advisor.memo import by_identity
 from advisor.models.shape import UNKNOWN, Shape
 from advisor.models.stored_tensors import Model
 from advisor.scenario import Scenario, divides, pipeline_ranks, split_of, ways_for
@@ -195,11 +196,11 @@ def _table_obstacle(
     framework: Framework, precision: Format, gpu: Gpu | None, model: Model
 ) -> Obstacle | None:
     """Ask the capability table about the card, the model and the format."""
-    on = f" on {gpu.name}" if gpu else ""
-    scheme = config_of(model, precision).get("scheme", precision.name)
+    on, kind = f" on {gpu.name}" if gpu else "", precision.name
+    scheme = config_of(model, precision).get("scheme", kind) if _tells_kinds(framework) else kind
     questions: tuple[tuple[About, str, str], ...] = (
         ("card", "", ""), ("model", model.name, ""), ("task", model.name, model.modality),
-        ("weights", precision.name, precision.name), ("weights", precision.name, f"{scheme}"),
+        ("weights", kind, kind), ("weights", kind, f"{scheme}"),
     )  # fmt: skip
     for about, what, name in dict.fromkeys(questions):
         row = asked(framework, about, name, gpu, model.shape)
@@ -215,6 +216,13 @@ def _table_obstacle(
         return None
     text = f"{framework.name} does not run {model.name}{on}: {'; '.join(reasons)}"
     return Obstacle("architecture", text)
+
+
+@by_identity
+def _tells_kinds(framework: Framework) -> bool:
+    """Whether a row tells kinds of a format apart: which of them a file is takes a search."""
+    named = {name for row in framework.capabilities if row.about == "weights" for name in row.of}
+    return not named <= set(framework.formats)
 
 
 def _refused(row: Capability, what: str) -> Obstacle:
@@ -312,14 +320,7 @@ def after_loss(points: float, loss: float | None, policy: Mapping[str, float]) -
 
 def quality_order(precision: Format) -> tuple[bool, float]:
     """Order formats from the least to the most quality loss, unknown last."""
-    loss = precision.quality_loss_percent
-    return (loss is None, loss or 0.0)
-
-
-def _native(capability: float | None, needed: float | None) -> bool | None:
-    if needed is None:
-        return None
-    return None if capability is None else capability >= needed
+    return (precision.quality_loss_percent is None, precision.quality_loss_percent or 0.0)
 
 
 def is_native(precision: Format, gpu: Gpu) -> bool | None:
@@ -328,7 +329,7 @@ def is_native(precision: Format, gpu: Gpu) -> bool | None:
         return gpu.bf16 if precision.name == "BF16" else True
     if not MAKERS[gpu.vendor].by_capability:
         return True if precision.family == "fp8" and gpu.fp8_tflops else None
-    return bool(_native(gpu.compute_capability, precision.native_compute_capability))
+    return 0 < (precision.native_compute_capability or 0) <= (gpu.compute_capability or 0)
 
 
 FLOAT_UNITS = frozenset({"fp8", "nvfp4", "mxfp4"})
