@@ -316,9 +316,9 @@ def _full_width(model: Model, split: ParameterSplit, bits: float) -> Weights:
 
 
 def _quantised(model: Model, split: ParameterSplit, precision: Format, bits: float) -> Weights:
-    family, keeps, own = precision.family, precision.keeps, precision.name == model.held_format
+    family, own = precision.family, (precision.name, "config") == (model.held_format, model.origin)
     stated = {} if own else config_of(model, precision)
-    usual = () if own else kept_in_full({"ignore": keeps}, model.shape)  # others pack otherwise
+    usual = () if own else kept_in_full({"ignore": precision.keeps}, model.shape)  # others pack so
     bits = (model.held_bits if own else mean_bits(stated, model.shape)) or bits
     size, full = bits / 8, _PLAIN_BITS / 8
     beside = (precision.beside_experts if any(split.experts) else None) or bits

@@ -217,7 +217,7 @@ def _why_none(public: PublicModel, alike: Sequence[Known]) -> str:
     try:
         read_config(plain_config(public, tied=None), public.hf_id, whole=False)
     except UserError as error:
-        why = error.message.rstrip(".")
+        why = error.message.rstrip(".").removesuffix(", so the model cannot be sized")
     else:
         why = "no parameter formula covers its architecture"
     return why if not alike else f"the public list says too little of it ({why})"

@@ -115,7 +115,9 @@ def published_format(public: PublicModel) -> str | None:
         return said.upper() if has_gguf(public) else None
     if has_gguf(public):
         return GGUF_DEFAULT
-    return None if said in PLAIN or _OPEN.fullmatch(said) or "bpw" in said else said
+    if said and _OPEN.fullmatch(said):
+        return f"{packed_config(public.hf_id).get('format', '')}" or None
+    return None if said in PLAIN or "bpw" in said else said
 
 
 @cache

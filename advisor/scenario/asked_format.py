@@ -14,7 +14,12 @@ from advisor.knowledge.index import plain_key
 from advisor.knowledge.names import find_kv_type, runtime_said
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.models.stored_tensors import PACKED, Model
-from advisor.reading.format_patterns import bits_of_family, in_words_of, library_format
+from advisor.reading.format_patterns import (
+    bits_of_family,
+    in_words_of,
+    library_format,
+    said_in,
+)
 from advisor.reading.known import read_format
 from advisor.scenario import divides, sharing, support, ways_for
 from advisor.scenario.capability import is_obtainable
@@ -147,6 +152,8 @@ def _asked_by_none(model: Model, framework: Framework | None) -> str:
     """Say what a model is taken in whose files are not here; a config.json alone is 16 bits."""
     if framework and framework.library_tags and (held := library_format(model.name)):
         return held
+    if model.native_dtype == PACKED and is_family(bits := said_in(model.name).precision):
+        return bits
     readable = set(framework.formats if framework and framework.usual_formats else ())
     if model.native_formats and (not readable or readable.intersection(model.native_formats)):
         return PUBLISHED

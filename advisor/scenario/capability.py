@@ -142,11 +142,11 @@ def repository_of(model: Model, precision: Format) -> str | None:
 def config_of(model: Model, precision: Format) -> Mapping[str, object]:
     """Give what is known of the quantization_config of the files in this format."""
     repository = repository_of(model, precision)
-    if repository in {None, model.hf_id}:
+    if repository is None or (repository == model.hf_id and model.origin == "config"):
         return {}
     from advisor.reading.published import packed_config  # noqa: PLC0415  formats of servers
 
-    return packed_config(f"{repository}")
+    return packed_config(repository)
 
 
 def by_publisher(model: Model, precision: Format) -> bool:

@@ -13,7 +13,6 @@ from advisor.errors import RequestError
 from advisor.knowledge.catalogue import MAKERS, cards_by
 from advisor.knowledge.programs import About, Capability
 from advisor.knowledge.types import Format, Framework, Gpu, KvType
-from advisor.memo import by_identity
 from advisor.models.shape import UNKNOWN, Shape
 from advisor.models.stored_tensors import Model
 from advisor.scenario import Scenario, divides, pipeline_ranks, split_of, ways_for
@@ -197,7 +196,8 @@ def _table_obstacle(
 ) -> Obstacle | None:
     """Ask the capability table about the card, the model and the format."""
     on, kind = f" on {gpu.name}" if gpu else "", precision.name
-    scheme = config_of(model, precision).get("scheme", kind) if _tells_kinds(framework) else kind
+    apart = _tells_apart(framework, kind)
+    scheme = config_of(model, precision).get("scheme", kind) if apart else kind
     questions: tuple[tuple[About, str, str], ...] = (
         ("card", "", ""), ("model", model.name, ""), ("task", model.name, model.modality),
         ("weights", kind, kind), ("weights", kind, f"{scheme}"),
@@ -218,11 +218,10 @@ def _table_obstacle(
     return Obstacle("architecture", text)
 
 
-@by_identity
-def _tells_kinds(framework: Framework) -> bool:
+def _tells_apart(framework: Framework, kind: str) -> bool:
     """Whether a row tells kinds of a format apart: which of them a file is takes a search."""
-    named = {name for row in framework.capabilities if row.about == "weights" for name in row.of}
-    return not named <= set(framework.formats)
+    rows = (row.of for row in framework.capabilities if row.about == "weights")
+    return any(name.startswith(f"{kind} by ") for of in rows for name in of)
 
 
 def _refused(row: Capability, what: str) -> Obstacle:

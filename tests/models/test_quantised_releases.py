@@ -13,6 +13,10 @@ import pytest
 from advisor.estimator.weights import weights_of
 from advisor.knowledge import load_knowledge
 from advisor.models import model_from_path, model_from_record
+from advisor.reading.public_list import exact
+from advisor.reading.public_sizing import model_of
+from advisor.scenario.resolve import resolve
+from advisor.scenario.settings import Request
 from tests.models.test_lone_config import weights_gib
 
 _FILE = Path(__file__).parents[1] / "data" / "quantised_configs.json.gz"
@@ -84,6 +88,38 @@ def test_a_model_asked_for_in_the_format_is_as_large_as_its_known_repository(
     nvfp4, server = knowledge.formats["NVFP4"], knowledge.frameworks["vLLM"]
     found = weights_of(asked, nvfp4, server, knowledge.ggml_types).profile.total_bytes / 2**30
     assert found == pytest.approx(weights_gib(written(tmp_path, repository)), rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("repository", "weights_gb"),
+    [
+        ("meta-llama/Llama-3.1-405B-Instruct-FP8", 2 * 405.85 - 324.54),
+        ("meta-llama/Llama-4-Maverick-17B-128E-Instruct-FP8", 2 * 401.58 - 386.55),
+        ("nvidia/GLM-4.7-NVFP4", 2 * 352.80 - 338.63 * (2 - 4.5 / 8)),
+    ],
+)
+def test_a_repository_named_by_itself_keeps_in_16_bits_what_its_row_says(
+    repository: str, weights_gb: float
+) -> None:
+    """Of so many billion parameters so many are packed, by the public list's count of elements."""
+    knowledge, listed = load_knowledge(), exact(repository)
+    assert listed
+    model = model_of(listed, knowledge)
+    held, server = knowledge.formats[model.held_format or ""], knowledge.frameworks["vLLM"]
+    found = weights_of(model, held, server, knowledge.ggml_types).profile.total_bytes
+    assert found / 1e9 == pytest.approx(weights_gb, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("model", "format_name"),
+    [
+        ("poolside/Laguna-S-2.1-INT4", "GPTQ 4-bit"),
+        ("inclusionAI/Ling-3.0-flash-int4", "AWQ 4-bit"),
+    ],
+)
+def test_a_name_that_says_bits_alone_is_not_sized_in_16(model: str, format_name: str) -> None:
+    asked = Request(gpu="8x H200", model=model, framework="vLLM")
+    assert resolve(asked, load_knowledge()).precision.name == format_name
 
 
 def test_a_mix_is_sized_by_what_each_module_is_in(tmp_path: Path) -> None:
