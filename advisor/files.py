@@ -207,9 +207,7 @@ def _unsealed(file: FileIO, what: str) -> bytes | None:
 def read_kept(path: Path, what: str) -> bytes | None:
     """Read a file of a cache; None where there is none, or none that is whole.
 
-    Args:
-        path: The file, in the user's cache folder.
-        what: The name it was sealed with.
+    ``what`` is the name it was sealed with.
 
     Raises:
         UserError: Others can write it or its folder.

@@ -150,9 +150,7 @@ class Advisor(Struct, frozen=True):
     def advise(self, request: Request, *, complete: bool = False) -> Conclusions:
         """Give everything known about one request.
 
-        Args:
-            request: What was asked.
-            complete: With what people look for and cannot run here; see ``with_expected``.
+        ``complete`` adds what people look for and cannot run here; see ``with_expected``.
 
         Raises:
             UserError: The request is wrong.

@@ -63,10 +63,7 @@ class Checked(Struct, frozen=True):
 def check_command(text: str, machine: Request, advisor: Advisor) -> Checked:
     """Say what comes of a command on a card.
 
-    Args:
-        text: The command as pasted.
-        machine: What a command does not say: the cards, and the computer around them.
-        advisor: Rules and knowledge.
+    ``machine`` says what a command does not: the cards, and the computer around them.
 
     Raises:
         UserError: The command, the model or the card cannot be read.
@@ -226,11 +223,8 @@ def _exchanged(
 ) -> Iterator[Item]:
     """Give the user's flags with the values of others, then the flags that are new.
 
-    Args:
-        pasted: The user's.
-        wanted: The command that is to be written into it.
-        keep_model: Whether the model stays as it is named.
-        keep_others: Whether what that command does not say at all stays as well.
+    With ``keep_model`` the model stays as it is named, with ``keep_others`` all that ``wanted``
+    does not say.
     """
     news = {item.sets: item for item in wanted.items if item.sets}
     for item in _known(pasted):

@@ -131,11 +131,7 @@ def user_entries(
 ) -> tuple[UserEntry, ...]:
     """List what of the user's an answer rests on.
 
-    Args:
-        ruleset: The rules.
-        knowledge: What is known.
-        fired: Ids of the rules that fired.
-        scenarios: The situation and those that are recommended.
+    ``scenarios`` are the situation and those that are recommended.
     """
     found = (user_rule(rule) for rule in ruleset.rules if rule.overlay and rule.id in fired)
     rules = tuple(entry for entry in found if entry is not None)

@@ -304,9 +304,7 @@ class MemoryPicture(Struct, frozen=True):
 def memory_picture(scenario: Scenario, knowledge: Knowledge) -> MemoryPicture:
     """Work out the picture of one scenario.
 
-    Args:
-        scenario: With a card.
-        knowledge: As for ``estimate_memory``.
+    The scenario needs a card.
     """
     contexts = tuple(_contexts(scenario))
     batches = tuple(sorted({*_BATCHES, scenario.batch}))

@@ -306,9 +306,7 @@ def _barred(item: BarredOption, entry: UserEntry | None, *, reasons: bool) -> No
 def options_doc(options: Sequence[Option], barred: frozenset[str] = frozenset()) -> OptionsDoc:
     """Count what was tried and keep the what-ifs worth showing, the best of them marked.
 
-    Args:
-        options: Every what-if.
-        barred: Keys of those that a rule advises against.
+    ``barred`` holds the keys of those that a rule advises against.
     """
     fitting = [option for option in options if option.fits]
     allowed = [option for option in fitting if option.key not in barred]

@@ -70,11 +70,7 @@ def rank(
 ) -> Ranking:
     """Turn firings into an ordered list, one entry per action.
 
-    Args:
-        ruleset: Every rule, by definition order.
-        firings: As the engine gave them.
-        facts: Scenario facts, concluded ones included.
-        options: What-ifs with the keys that firings name, and their facts.
+    The facts are those of the scenario, concluded ones included.
     """
     rules = ruleset.by_id
     values: _Values = {of.key: of.values for of in options}
@@ -268,12 +264,7 @@ def because(
 ) -> tuple[Because, ...]:
     """List the conditions of the branch that held, in the order of the rule.
 
-    Args:
-        rule: That fired.
-        facts: Of the scenario.
-        option: Facts of the what-if, where the rule is about one.
-        vocabulary: The facts' units.
-        distances: Whether to say how far each number lies beyond its limit, as vetoes do.
+    ``distances`` says how far each number lies beyond its limit, as vetoes do.
     """
     found = []
     for test, actual in what_held(rule, facts, option):

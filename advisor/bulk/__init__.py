@@ -40,9 +40,7 @@ class Line(Struct, frozen=True):
 def read_lines(stream: BinaryIO, name: str) -> Iterator[Line]:
     """Read lines one by one.
 
-    Args:
-        stream: Bytes, UTF-8, with or without a byte-order mark.
-        name: What messages call it.
+    The stream is UTF-8, with or without a byte-order mark.
 
     Raises:
         RequestError: The stream cannot be read, or is UTF-16.
@@ -114,10 +112,6 @@ def read_rows(stream: BinaryIO, name: str) -> Iterator[Row]:
 
     The end of the name says what the file is (``.csv``, ``.jsonl``); otherwise its first line
     does.
-
-    Args:
-        stream: Bytes of the file.
-        name: Its name, also for messages.
 
     Raises:
         RequestError: Nothing in it can be read: it is empty, or a CSV header is wrong.

@@ -90,11 +90,6 @@ class Line(Struct, frozen=True):
 def estimates(stream: BinaryIO, name: str, knowledge: Knowledge) -> Iterator[Line]:
     """Estimate the requests of a file one by one.
 
-    Args:
-        stream: Bytes of the file.
-        name: Its name, also for messages.
-        knowledge: Cards, models and what else is known.
-
     Raises:
         UserError: Nothing in the file can be read, or the knowledge is wrong for every line.
     """

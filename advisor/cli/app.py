@@ -133,9 +133,8 @@ def with_command(words: Sequence[str]) -> list[str]:
 def application(words: Sequence[str]) -> typer.Typer:
     """Make the command line that these words need.
 
-    Args:
-        words: The arguments as typed. Only the command that they name is loaded; without one all
-            are listed, for the help and for the message about an unknown one.
+    Only the command that the words name is loaded; without one all are listed, for the help and for
+    the message about an unknown one.
     """
     settings: dict[str, object] = {"help_option_names": ["-h", "--help"]}
     app = typer.Typer(

@@ -52,9 +52,7 @@ def completion(
 def offered(setting: str, words: Iterable[str] = ()) -> Callable[[str], list[str]] | None:
     """Give what completes the value of a flag; None where nothing is to be completed.
 
-    Args:
-        setting: Whose names are offered.
-        words: All that it may be, where no table has its names.
+    ``words`` is all that it may be, where no table has its names.
     """
     known = [*words, *(SETTINGS[setting].words if setting in SETTINGS else ())]
     if not (known or setting in _TABLES):

@@ -57,8 +57,7 @@ def starter_files() -> Mapping[str, bytes]:
 def write_starter(folder: Path) -> tuple[str, ...]:
     """Write the starter, and give the paths written.
 
-    Args:
-        folder: Made if it is missing; what it holds beside the starter's files stays.
+    What the folder holds beside the starter's files stays.
 
     Raises:
         RequestError: A file of the starter is there already, or the folder cannot be written;

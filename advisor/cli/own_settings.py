@@ -122,8 +122,7 @@ def own_settings(*, told: bool = True) -> Settings:
     An empty variable takes its setting away. The file that lies here counts where the user trusts
     this folder: a downloaded one may hold anything.
 
-    Args:
-        told: Whether one line on standard error says what does not count.
+    ``told`` prints one line on standard error about what does not count.
 
     Raises:
         UserError: Files or variables are wrong; every problem at once.

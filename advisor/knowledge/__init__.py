@@ -36,9 +36,7 @@ _unusual: dict[str, None] = {}
 def load_knowledge(folders: Stack = None, *, alone: bool = False) -> Knowledge:
     """Load the built-in knowledge, with a user's own laid over it (docs/overlays.md).
 
-    Args:
-        folders: The user's, each over those before it; ``None`` for the built-in knowledge alone.
-        alone: Take the first of them in the place of the built-in files.
+    ``alone`` takes the first folder in the place of the built-in files.
 
     Raises:
         KnowledgeError: One thing is wrong in a file.
@@ -93,10 +91,7 @@ def build(
 ) -> Stored:
     """Parse and check the files.
 
-    Args:
-        files: Contents by path below the knowledge folder.
-        user: Paths of the user's files, whose records replace others of the same name.
-        shown: The folder as messages show it.
+    ``user`` are the paths of the user's files, whose records replace others of the same name.
 
     Raises:
         KnowledgeError: One thing is wrong in a file.
@@ -240,9 +235,7 @@ def check_knowledge(
 ) -> list[UserError]:
     """Parse and check folders, laid over the built-in one; gives every problem.
 
-    Args:
-        folders: Of knowledge files, each over those before it.
-        checks: What more finds problems in the files, by relative path.
+    ``checks`` find more problems in the files, by relative path.
     """
     try:
         files, user = read_files(folders)

@@ -279,13 +279,6 @@ def put_together(
 ) -> Cards:
     """Put cards into one machine.
 
-    Args:
-        knowledge: The cards that are known.
-        found: How many of each, in order.
-        counted: See ``Cards``.
-        others: See ``Cards``.
-        read_as: See ``Cards``.
-
     Raises:
         UserError: These do not work together.
     """

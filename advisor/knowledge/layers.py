@@ -74,9 +74,7 @@ def named_twice(paths: Sequence[Path]) -> Path | None:
 def layers(folders: Stack, alone: str) -> tuple[Layer, ...]:
     """Give the user's own folders, the lowest first, with their names.
 
-    Args:
-        folders: The folders.
-        alone: How one is called that has none beside it; a file has its own name.
+    ``alone`` is how one is called that has none beside it; a file has its own name.
     """
     paths = stack(folders)
     labels = [alone] if len(paths) == 1 and not paths[0].is_file() else _labels(paths)
@@ -193,10 +191,7 @@ class SwitchedOff(Struct, frozen=True):
 def user_record(knowledge: Knowledge, kind: str, name: str) -> UserEntry | None:
     """Say that an entry of the knowledge is the user's; None for a built-in one.
 
-    Args:
-        knowledge: Where the entry is.
-        kind: ``gpu``, ``model``, ``format``, ``kv_type``, ``framework``, ``policy`` ...
-        name: Its canonical name.
+    ``kind`` is ``gpu``, ``model``, ``format``, ``kv_type``, ``framework``, ``policy`` ...
     """
     table = cast("Mapping[str, Sequence[str | None]]", knowledge.user_entries.get(kind) or {})
     if name not in table:

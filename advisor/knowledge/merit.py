@@ -123,11 +123,7 @@ def is_aged(knowledge: Knowledge, released: str | None) -> bool:
 def merit_of(knowledge: Knowledge, name: str, hf_id: str | None, use: str) -> Merit | None:
     """Give the merit of a model for a use; None where no board names it or a relative.
 
-    Args:
-        knowledge: What is known.
-        name: Of its record.
-        hf_id: Its repository, by which models of the public list are known.
-        use: One of ``USES``.
+    By ``hf_id``, its repository, models of the public list are known.
     """
     found = _of_use(knowledge, use)
     return found.get(name) or found.get(hf_id or "")

@@ -38,12 +38,8 @@ def stored_merits(
 ) -> Merits:
     """Compile the table of figures; gives ``Merits`` as JSON, for the index of the knowledge.
 
-    Args:
-        content: The table, CSV in UTF-8; None where there is none, and then nothing is given.
-        boards: By name.
-        models: The records, which take a relative's figure where they have none.
-        policy: The named numbers.
-        problems: Collects what is wrong.
+    Without ``content``, CSV in UTF-8, nothing is given; a record without a figure takes a
+    relative's.
     """
     if content is None:
         return Merits()

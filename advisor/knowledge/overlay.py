@@ -332,10 +332,7 @@ def entries_of(
 ) -> Iterator[Entry]:
     """Give every entry of a table or folder, in file order, overlays laid.
 
-    Args:
-        files: All knowledge files by relative path.
-        where: A key of ``FOLDERS`` or ``TABLES``.
-        problems: Takes what is wrong.
+    ``where`` is a key of ``FOLDERS`` or ``TABLES``.
     """
     kind = FOLDERS.get(where) or TABLES[where]
     if not isinstance(files, Files):

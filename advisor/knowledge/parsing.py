@@ -59,9 +59,7 @@ _SEPARATOR = "\t"
 def parse(files: Mapping[str, bytes], problems: list[UserError]) -> Knowledge:
     """Read every record of the files, checked; ``sha256`` is left empty.
 
-    Args:
-        files: Contents by path below the knowledge folder.
-        problems: Takes what is wrong; a field that is wrong is left at its default.
+    ``problems`` takes what is wrong; such a field is left at its default.
     """
     problems += unread_problems(files)
     reading = _Reading(files, overlay.source_ids(files), problems)

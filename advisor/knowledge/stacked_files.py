@@ -190,9 +190,7 @@ def read_files(
 ) -> tuple[Mapping[str, bytes], frozenset[str]]:
     """Read the built-in files with a user's beside or in front of them; gives the user's names.
 
-    Args:
-        folders: The user's, each over those before it.
-        alone: Take the first of them in the place of the built-in one.
+    ``alone`` takes the first folder in the place of the built-in one.
 
     Raises:
         KnowledgeError: A folder does not exist.

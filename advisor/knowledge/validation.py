@@ -124,10 +124,7 @@ _R = TypeVar("_R", bound=Struct)
 def record_of(kind: type[_R], entry: Entry, ids: Collection[str] = ()) -> _R:
     """Read an entry; a field that is wrong is collected as a problem and left at its default.
 
-    Args:
-        kind: The record to make; a required field that is wrong is ``None`` in it.
-        entry: The entry.
-        ids: The declared sources that it may name.
+    A required field that is wrong is ``None`` in it; ``ids`` are the sources that it may name.
     """
     try:
         made = _model(kind).model_validate(entry.values)

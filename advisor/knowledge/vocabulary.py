@@ -114,9 +114,7 @@ class Vocabulary(Struct, frozen=True):
     def suggest(self, name: str, among: Collection[str] | None = None) -> str:
         """Give ``Did you mean 'memory.deficit'?`` or an empty string.
 
-        Args:
-            name: What was written, perhaps without its group or in the wrong one.
-            among: Names to choose from; all facts by default.
+        ``name`` may be without its group or in the wrong one.
         """
         names = self.facts if among is None else among
         sure = nearest(name, names, most=1)
@@ -199,9 +197,6 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*")
 def read_layers(layers: Sequence[tuple[str, bytes]]) -> Mapping[str, FactType]:
     """Read files, each over those before it.
 
-    Args:
-        layers: Name in messages and content of every file.
-
     Raises:
         KnowledgeError: A file is wrong; several problems come as ``Problems``.
     """
@@ -223,11 +218,7 @@ def read_facts(
 ) -> Mapping[str, FactType]:
     """Read one file of facts, noting what is wrong in ``problems``.
 
-    Args:
-        content: Of the file.
-        shown: Its name in messages.
-        problems: Where mistakes go.
-        below: The facts that it is laid over; what they mean stays.
+    What the facts ``below`` mean stays.
     """
     facts: dict[str, FactType] = {}
     for node in problems.entries(content, shown, "- fact: GROUP.NAME"):

@@ -62,10 +62,7 @@ class Collector(Struct):
     def entries(self, content: bytes, shown: str, begin: str) -> Sequence[Node]:
         """Read a file that is a list of mappings; of a broken one what can be read.
 
-        Args:
-            content: The file.
-            shown: Its name in messages.
-            begin: How an entry begins, for the hint (``- rule: NAME``).
+        ``begin`` is how an entry begins, for the hint (``- rule: NAME``).
         """
         root = self.parse(content, shown)
         if root is None:
@@ -104,13 +101,7 @@ class Fields(Struct, frozen=True):
 
     @classmethod
     def of(cls, node: Node, what: str, problems: Collector) -> Fields | None:
-        """Take a mapping; anything else is a problem.
-
-        Args:
-            node: What the file holds.
-            what: How to call it in the message (``a rule``).
-            problems: Takes what is wrong.
-        """
+        """Take a mapping; anything else is a problem."""
         if isinstance(node.value, Mapping):
             return cls(node.value, node.source, node.key_sources or {}, problems)
         problems.add(

@@ -293,10 +293,6 @@ def load_config(path: Path) -> Shape:
 def read_any(config: Mapping[str, object], shown: str) -> Shape:
     """Read a config of any architecture; what is estimated stands in the doubts of the shape.
 
-    Args:
-        config: The content of a config.json.
-        shown: The name that messages carry.
-
     Raises:
         SourceFileError: A size is missing, wrong or impossible.
     """

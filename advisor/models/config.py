@@ -32,11 +32,7 @@ MOST_PARAMETERS = 10**14
 def count(a: Arch, family: Family, vision: int, *, output: bool = True) -> Counts:
     """Count every parameter once; tied matrices once.
 
-    Args:
-        a: The text model.
-        family: Its table entry.
-        vision: Parameters of towers and projectors.
-        output: Whether it has an output matrix at all (an embedding model has none).
+    ``vision`` are the parameters of towers and projectors; an embedding model has no output matrix.
 
     Raises:
         SourceFileError: The sizes multiply to more than 10^14 parameters.
@@ -105,11 +101,7 @@ _MAX_HEADS = 100_000
 def read_text(keys: Keys, model_type: str, family: Family, *, tied: bool) -> Arch:
     """Read and check the sizes of one text model.
 
-    Args:
-        keys: The text part of a config.
-        model_type: Its family name, for messages and rules that need it.
-        family: Its table entry; its switch defaults must already stand behind ``keys``.
-        tied: Whether embedding and output share their matrix.
+    The switch defaults of the family must already stand behind ``keys``.
 
     Raises:
         SourceFileError: A size is missing, of a wrong type or impossible.
@@ -209,11 +201,8 @@ _BOTH_WAYS = "use_bidirectional_attention"
 def read_config(config: Mapping[str, object], shown: str, *, whole: bool = True) -> Shape:
     """Read the content of a config.json, or the ``config`` of a knowledge record.
 
-    Args:
-        config: Hugging Face keys; a text model, or a wrapper around one.
-        shown: The name that messages carry.
-        whole: Whether the file is as its class saved it, so that an absent key has the default
-            of that class in transformers; False for a choice of its keys.
+    With ``whole`` the file is as its class saved it, so that an absent key has the default of that
+    class in transformers; without, it is a choice of its keys.
 
     Raises:
         SourceFileError: A key is missing, wrong or impossible, or the architecture is not

@@ -69,9 +69,7 @@ def is_plain_path(path: str) -> bool:
 def parse(text: str, endpoint: str) -> HubName:
     """Read a name or an address.
 
-    Args:
-        text: What the user wrote.
-        endpoint: Root of the hub in use; its addresses are taken, and those of the public one.
+    Addresses of the hub in use, ``endpoint``, are taken, and those of the public one.
 
     Raises:
         RequestError: It is neither, or an address of something else.
@@ -164,11 +162,7 @@ class Refused(Exception):  # noqa: N818  it is no error of ours until the last t
 def refusal(status: int, headers: Mapping[str, str], what: str, token: str) -> Refused:
     """Say what a status means.
 
-    Args:
-        status: HTTP status, neither good nor a redirect.
-        headers: Of the answer.
-        what: The file or model asked for, as messages call it.
-        token: ``none``, ``sent`` or ``withheld``.
+    ``token`` is ``none``, ``sent`` or ``withheld``.
     """
     code = headers.get("X-Error-Code", "")
     if status in {_UNAUTHORISED, _FORBIDDEN}:

@@ -74,9 +74,7 @@ class Recognised(Struct, frozen=True):
 def recognise(stated: _Config | None, tensors: Iterable[StoredTensor]) -> Recognised:
     """Name the format of a checkpoint.
 
-    Args:
-        stated: Its ``quantization_config``, None where there is none.
-        tensors: Those of the text model.
+    ``stated`` is its ``quantization_config``; the tensors are those of the text model.
     """
     if not stated:
         return _by_dtype(tensors)
@@ -91,9 +89,7 @@ def recognise(stated: _Config | None, tensors: Iterable[StoredTensor]) -> Recogn
 def format_of(stated: Mapping[str, object], mixed: float | None = None) -> Recognised:
     """Name the format that a ``quantization_config`` states, with a remark on its size.
 
-    Args:
-        stated: The object of config.json, or ModelOpt's own.
-        mixed: Bits per weight where it mixes formats, as far as they are known.
+    ``mixed`` are the bits per weight where it mixes formats, as far as they are known.
     """
     method = _word(stated, "quant_method").casefold().replace("_", "-")
     reader = _METHODS.get(method or ("modelopt" if "quant_algo" in stated else "mlx"))

@@ -103,9 +103,7 @@ _ROPE: Final = ("rope_freqs.", "rope_factors_")
 def place_of(name: str, layers: int) -> Place:
     """Say where a tensor belongs by its name, in GGUF or Hugging Face spelling.
 
-    Args:
-        name: As stored.
-        layers: Layers that are loaded; those behind (multi-token prediction) are spare.
+    What lies behind the layers that are loaded (multi-token prediction) is spare.
     """
     parts = name.split(".")
     if not _VISION.isdisjoint(parts[:_VISION_DEPTH]):

@@ -41,12 +41,7 @@ def render_text(
 ) -> str:
     """Write the report for a terminal.
 
-    Args:
-        doc: The result document.
-        width: Columns, held between 40 and 100.
-        color: Whether to add ANSI colours; the words are the same.
-        length: ``short``, ``standard`` or ``full``.
-        templates: A user's templates in front of the built-in ones.
+    The width is held between 40 and 100 columns; colours do not change the words.
     """
     with spoken(templates):
         return _page(doc, report(doc, length, templates), width, color=color)

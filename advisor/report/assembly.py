@@ -78,12 +78,8 @@ def document(
 ) -> Advice:
     """Turn what was concluded into the result document that every view reads.
 
-    Args:
-        found: The pipeline's answer.
-        templates: A folder whose templates stand in front of the built-in ones.
-        picture: How memory grows, where it is to be shown.
-        options: Whether to list the what-ifs that fit.
-        reasons: Whether to list the conditions behind what is barred, which no page shows.
+    ``picture`` is how memory grows, where it is to be shown; ``options`` lists the what-ifs that
+    fit, ``reasons`` the conditions behind what is barred, which no page shows.
 
     Raises:
         TemplateError: A template is missing, broken or names an unknown placeholder.
@@ -166,10 +162,7 @@ def _note_text(note: FiredNote, situation: dict[str, str], texts: Templates) -> 
 def title(action: str, change: Mapping[str, object], facts: Mapping[str, object]) -> str:
     """Name what is barred in a few words.
 
-    Args:
-        action: The action it stands for.
-        change: Its change, in ``estimate`` keys.
-        facts: Its facts where nothing was estimated, else empty.
+    ``facts`` are empty where nothing was estimated.
     """
     change = {key: value for key, value in change.items() if (key, value) != ("gpu_layers", "all")}
     keys = set(change)

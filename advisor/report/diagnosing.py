@@ -59,18 +59,8 @@ def diagnose(
 ) -> tuple[Diagnosis, list[UserError]]:
     """Say what a log prints beside what is computed, and what helps.
 
-    Args:
-        text: The log.
-        stated: What is known besides; it counts before what the log says.
-        advisor: Rules and knowledge.
-        knowledge: Folders laid over the built-in knowledge.
-        templates: Folders whose texts stand in front of the built-in ones.
-        shown: What the log is called in messages.
-        own_card: The user's card; it counts where neither log nor request names one, and the
-            memory that the log shows may be its.
-
-    Returns:
-        What was found, and what is missing for figures of ours.
+    What is ``stated`` counts before what the log says; the user's own card where neither names one,
+    and the memory that the log shows may be its.
 
     Raises:
         RequestError: No line of it is known.

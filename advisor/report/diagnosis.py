@@ -220,12 +220,8 @@ def diagnosed(
 ) -> Diagnosis:
     """Put the document together.
 
-    Args:
-        log: What was read.
-        settings: What the request was made of.
-        unknown: What is missing for one.
-        doc: The answer to the request, where there is one.
-        starts: The command with the longest context that the log says to hold.
+    ``unknown`` is what is missing for a request; ``starts`` the command with the longest context
+    that the log says to hold.
     """
     named = [text for text in (log.text("name"), log.text("model")) if text]
     return Diagnosis(

@@ -132,14 +132,7 @@ class DoctorDoc(Struct, frozen=True):
 def examined(
     machine: Machine, knowledge: Knowledge, engine: str, settings: Sequence[str]
 ) -> DoctorDoc:
-    """Put together what was found.
-
-    Args:
-        machine: What was read of it.
-        knowledge: The catalogue that its cards are looked up in.
-        engine: The rule engine that answers.
-        settings: Files and variables that change answers.
-    """
+    """Put together what was found."""
     known = known_cards(machine, knowledge)
     folder = user_cache_dir()
     return DoctorDoc(

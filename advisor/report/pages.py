@@ -213,11 +213,7 @@ def render_markdown(
 ) -> str:
     """Write the report as Markdown with four movements.
 
-    Args:
-        doc: The result document.
-        length: ``short``, ``standard`` or ``full``.
-        templates: A user's templates in front of the built-in ones.
-        made: The report in this length, where it is written already.
+    ``made`` is the report in this length, where it is written already.
     """
     made = made or report(doc, length, templates)
     rows = [_MarkdownRow(item) for item in made.remedies]
@@ -312,11 +308,7 @@ def render_html(
 ) -> str:
     """Write the report as one HTML page: no scripts, no other files, light and dark.
 
-    Args:
-        doc: The result document.
-        length: ``short``, ``standard`` or ``full``.
-        templates: A user's templates in front of the built-in ones.
-        made: The report in this length, where it is written already.
+    ``made`` is the report in this length, where it is written already.
     """
     with spoken(templates):
         return _html(doc, made or report(doc, length, templates), length, templates)

@@ -59,10 +59,8 @@ def within_room(doc: Advice, briefs: Mapping[int, str], used: int) -> Choice:
     The best remarks, then remedies' texts, then more of both, while words are left. A remedy that
     is not told still stands there with its title and a brief word.
 
-    Args:
-        doc: The result document with its sentences.
-        briefs: The brief word on each remedy but the best, by rank.
-        used: Words of what stands in the report in any case.
+    ``briefs`` is the brief word on each remedy but the best, by rank; ``used`` counts the words of
+    what stands in the report in any case.
     """
     notes = [note.text for note in doc.notes]
     taken = {

@@ -217,9 +217,7 @@ class Writer:
     def __init__(self, tree: Tree, name: str) -> None:
         """Make functions of the tree.
 
-        Args:
-            tree: The template.
-            name: What it is called in messages; its ending says whether values are escaped.
+        The name's ending says whether values are escaped.
         """
         self.tree, self._name, self._loops = tree, name, tree.loops
         self._body = _block(tree.body, escapes=name.endswith(ESCAPED))

@@ -69,9 +69,7 @@ def read_words(
 ) -> tuple[dict[str, str], list[TemplateError]]:
     """Read a folder's words and find every line that is wrong; no file is no words.
 
-    Args:
-        folder: A folder of texts.
-        known: The built-in words, which a user's are held against.
+    A user's words are held against the ``known`` ones, which are built in.
     """
     try:
         content = read_source(folder, FILE)

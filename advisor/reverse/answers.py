@@ -256,13 +256,7 @@ class Answer(Struct, frozen=True):
         return offloads(self.scenario)
 
     def request(self, wish: Wish, gpu: str, model: str) -> Request:
-        """Write the request that gives the same figures when it is estimated by itself.
-
-        Args:
-            wish: What was asked.
-            gpu: The card, as ``--gpu`` takes it.
-            model: The model, as ``--model`` takes it.
-        """
+        """Write the request that gives the same figures when it is estimated by itself."""
         scenario = self.scenario
         context = wish.request.context
         if wish.use is not None and scenario.context_tokens != default_context(scenario.model):
@@ -322,15 +316,7 @@ class Found(Struct, frozen=True):
 
 
 def row_of(answer: Answer, wish: Wish, gpu: str, model: str, knowledge: Knowledge) -> Row:
-    """Complete an answer that is shown.
-
-    Args:
-        answer: What was found.
-        wish: What was asked.
-        gpu: The card, as ``--gpu`` takes it.
-        model: The model, as ``--model`` takes it.
-        knowledge: The knowledge base.
-    """
+    """Complete an answer that is shown."""
     limits = find_limits(answer.scenario, knowledge, answer.memory)
     margin = margin_of(answer.memory, knowledge.policy)
     return Row(answer, limits, answer.request(wish, gpu, model), margin)

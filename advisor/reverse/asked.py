@@ -137,13 +137,7 @@ def read_wanted(
 ) -> tuple[dict[str, Any], list[UserError]]:
     """Read the plain values of a question's own settings; ``None`` means not stated.
 
-    Args:
-        question: ``models-for`` or ``gpus-for``.
-        given: By name.
-        flags: Whether messages call them by their flags.
-
-    Returns:
-        What could be read, and why the rest could not.
+    With ``flags`` messages call settings by their flags.
     """
     declared, read, problems = WANTED[question], dict[str, Any](), list[UserError]()
     for name, value in given.items():

@@ -90,13 +90,8 @@ def gpus_for(
 ) -> tuple[Model, Found]:
     """Find the cards that run a model, each with the fewest of them that do.
 
-    Args:
-        model: The model, as ``--model`` takes it.
-        settings: How it is to run; ``request.gpus`` is the most equal cards.
-        wanted: Which cards are asked for.
-        knowledge: The knowledge base.
-        sort: price, memory, speed or power; unknown figures come last.
-        limit: Most cards given; None: all.
+    ``request.gpus`` of the settings is the most equal cards. Unknown figures come last; a ``limit``
+    of None is all.
 
     Raises:
         UserError: Names or numbers are wrong, all of them at once; or the model cannot be sized.

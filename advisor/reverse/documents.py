@@ -186,14 +186,7 @@ class ReverseDoc(Struct, frozen=True):
 
 
 def reverse_doc(question: str, subject: str, found: Found, knowledge: Knowledge) -> ReverseDoc:
-    """Put an answer as JSON has it.
-
-    Args:
-        question: models-for or gpus-for.
-        subject: Name of the card or the model.
-        found: The answer.
-        knowledge: What it was found in.
-    """
+    """Put an answer as JSON has it."""
     return read_as(
         ReverseDoc,
         found,

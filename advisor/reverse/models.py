@@ -78,13 +78,7 @@ def models_for(
 ) -> tuple[Cards, Found]:
     """Find the models that run on a card, the best first.
 
-    Args:
-        gpu: The card or the cards of one machine, as ``--gpu`` takes them.
-        settings: How they are to run, and for what.
-        wanted: Which models are asked for.
-        knowledge: The knowledge base.
-        limit: Most models given; None: all.
-        all_formats: Whether every format that fits has a row of its own.
+    A ``limit`` of None is all; with ``all_formats`` every format that fits has a row of its own.
 
     Raises:
         UserError: Names or numbers are wrong; all of them at once.

@@ -56,10 +56,7 @@ class Search(Struct):
     def best(self, cards: Cards, model: Model, *, split: bool = False) -> Answer | Reason:
         """Find the best format of a model on the cards of a machine, or say why none is.
 
-        Args:
-            cards: Cards of known memory.
-            model: The model.
-            split: Whether a part may lie in system RAM where the whole does not fit.
+        With ``split`` a part may lie in system RAM where the whole does not fit.
         """
         pairs = self._pairs_for(cards, model)
         if not pairs.allowed and not pairs.beyond:

@@ -268,12 +268,7 @@ def cards_table(
 ) -> Table:
     """Answer ``gpus-for``, its settings as ``Session.gpus_for`` takes them.
 
-    Args:
-        model: As typed.
-        limit: Most rows.
-        asked: The settings.
-        knowledge: What is known.
-        named: Gives the files of a model that only the hub knows.
+    ``named`` gives the files of a model that only the hub knows.
 
     Raises:
         UserError: A name or a number is wrong.

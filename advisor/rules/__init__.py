@@ -161,10 +161,7 @@ def answer(test: Test) -> Callable[[FactValue], bool]:
 def value_of(fact: str, facts: Facts, option: Facts | None = None) -> FactValue | None:
     """Look up a fact of a scenario or a what-if; None: unknown.
 
-    Args:
-        fact: Its full name.
-        facts: Those of the scenario; without ``option`` those of a what-if may be among them.
-        option: The ``option.*`` facts of one what-if.
+    Without ``option`` the facts of a what-if may be among ``facts``.
     """
     return (option or facts).get(fact) if of_option(fact) else facts.get(fact)
 

@@ -225,12 +225,7 @@ class Runtime:
     ) -> Compute:
         """Size what one card and the host hold while they compute.
 
-        Args:
-            scenario: Model, batch, context and framework.
-            cache: Its cache per layer.
-            cells: Cells it allocates.
-            placement: Where its weights lie.
-            policy: Named numbers of knowledge/policy.yaml.
+        ``cells`` are those that it allocates.
         """
         why = (_ACTIVATIONS,) if self.cache_checked else (_ACTIVATIONS, _RULES)
         return Compute(self.activations(scenario, cache, cells, policy), approximate=why)
@@ -344,12 +339,8 @@ class Runtime:
     ) -> int:
         """Place what is outside the layers; give the host's part.
 
-        Args:
-            scenario: Its framework says where the embedding lies.
-            cards: Take their part.
-            weights: What is placed.
-            start: Layers before this one stay in system RAM.
-            holder: The card of the output; None: the host.
+        Layers before ``start`` stay in system RAM; the output lies on the card ``holder``, or the
+        host.
         """
         vision, lookup = weights.profile.vision_bytes, weights.lookup
         if holder is None:

@@ -68,9 +68,7 @@ class Command(Struct, frozen=True):
 def commands_for(scenario: Scenario, memory: Memory | None = None) -> tuple[Command, ...]:
     """Give an invocation for every program of the scenario's framework, the fullest first.
 
-    Args:
-        scenario: What is to run.
-        memory: Its estimate; without it a server is not told to leave what other programs need.
+    Without its memory a server is not told to leave what other programs need.
     """
     shares = shares_of(scenario, memory)
     layers = memory.layers_by_card if memory else ()

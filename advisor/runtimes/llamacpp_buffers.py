@@ -160,15 +160,7 @@ def _sent_layers(scenario: Scenario, graph: GraphShape, cells: Cells, placement:
 def llamacpp_buffers(
     scenario: Scenario, graph: GraphShape, cache: CacheShape, cells: Cells, placement: Placement
 ) -> Buffers:
-    """Size the compute buffers of one card and of the host.
-
-    Args:
-        scenario: Batch, context and switches.
-        graph: Widths of the model.
-        cache: Its cache per layer.
-        cells: Cells the scenario allocates.
-        placement: How many layers lie on the card, and what is sent there.
-    """
+    """Size the compute buffers of one card and of the host."""
     placed, sent = placement.placed, _sent_layers(scenario, graph, cells, placement)
     flash, sequences, h = scenario.flash_attention, scenario.batch, graph.hidden
     whole = scenario.model.shape.role == "encoder"

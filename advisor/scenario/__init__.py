@@ -146,9 +146,7 @@ def size_key(scenario: Scenario, gpu: Gpu | None) -> tuple[Key, Key]:
 
     Whether cards and processor share one memory is kept: tables are looked up where they then lie.
 
-    Args:
-        scenario: The situation.
-        gpu: Its card, where what it asks for follows from the card as well.
+    The card counts where what the scenario asks for follows from it as well.
     """
     records: Key = (gpu, *_records(scenario)[1:], *scenario.cards)
     one_memory = scenario.gpu is not None and scenario.gpu.unified_memory

@@ -120,11 +120,6 @@ def precision_asked(
 ) -> str:
     """The precision stated, else what the model's name, files, library or publisher say, or usual.
 
-    Args:
-        request: What was typed.
-        model: What it names.
-        framework: The one that is stated.
-
     Raises:
         RequestError: The files hold a mix that has no name here.
     """

@@ -263,16 +263,9 @@ def choose(
 ) -> tuple[Format, Framework]:
     """Settle on one format and one framework.
 
-    Args:
-        knowledge: The knowledge base.
-        formats: What the precision may stand for, at least one.
-        asked: The precision as typed, for messages.
-        framework: As stated, or None for the default.
-        gpu: The card, None when sizes alone are asked for.
-        model: The model.
-        split: Whether the request places layers or experts itself.
-        serves: Types of the cache, where a server is meant that no framework states.
-        cards: How many have to share the model.
+    ``split`` says that the request places layers or experts itself; ``serves`` are types of the
+    cache, where a server is meant that no framework states; so many ``cards`` have to share the
+    model.
 
     Raises:
         CannotRunError: Nothing runs it; the message says why and what does.

@@ -274,12 +274,7 @@ def held_percent(memory: Memory, batch: int) -> float:
 
 
 def margin_of(memory: Memory, policy: Mapping[str, float]) -> Margin | None:
-    """Say how far one may rely on what fits; None where it does not fit.
-
-    Args:
-        memory: What is needed and what is usable.
-        policy: The named numbers of knowledge/policy.yaml.
-    """
+    """Say how far one may rely on what fits; None where it does not fit."""
     share = spare_percent(memory)
     if share is None or memory.deficit_bytes:
         return None
@@ -291,12 +286,7 @@ def margin_of(memory: Memory, policy: Mapping[str, float]) -> Margin | None:
 
 
 def thin_below_bytes(usable: int, policy: Mapping[str, float]) -> int:
-    """What a card has to leave free so that its margin is not thin, bytes.
-
-    Args:
-        usable: Usable memory of the card, bytes.
-        policy: The named numbers of knowledge/policy.yaml.
-    """
+    """What a card has to leave free so that its margin is not thin, bytes."""
     share = usable * policy["thin_below_percent"] / 100
     return math.ceil(min(share, policy["thin_below_bytes"]))
 

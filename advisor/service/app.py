@@ -187,12 +187,8 @@ def application(
 ) -> ASGIApp:
     """Put the application together.
 
-    Args:
-        workers: Who answers.
-        limits: What one request may take.
-        log: Takes the lines of the log.
-        hosts: Names under which it is asked; empty: any.
-        lasting: Whether the same question has the same answer: none reads a file or the hub.
+    ``lasting`` says that the same question has the same answer, as none reads a file or the hub.
+    Without ``hosts`` any name will do.
     """
     service = Service(workers, limits or Limits(), log, lasting=lasting)
     asked = [

@@ -232,8 +232,7 @@ def page_of(markdown: str) -> str:
 def page_to_ask(names: Mapping[str, Sequence[str]]) -> tuple[str, str]:
     """Give the page to ask from, and the policy under which its own script runs and no other.
 
-    Args:
-        names: Setting -> what is known, which the page offers while one types.
+    ``names`` is what is known of each setting, which the page offers while one types.
     """
     page = Path(__file__).with_name("ask.html").read_text(encoding="utf-8")
     lists = "".join(_listed(f"{name}s", known) for name, known in names.items())

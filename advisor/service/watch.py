@@ -47,12 +47,7 @@ class Watched:
     ) -> None:
         """Put it around.
 
-        Args:
-            app: The application.
-            metrics: Where requests are counted.
-            log: Takes the lines of the log.
-            routes: Paths that are counted by name.
-            hosts: Names under which the service is asked; empty: any.
+        Paths in ``routes`` are counted by name. Without ``hosts`` any name will do.
         """
         self._app, self._metrics, self._log = app, metrics, log
         self._routes, self._hosts = frozenset(routes), frozenset(hosts)
@@ -176,12 +171,7 @@ class Metrics:
         self.classes[route, bound] += 1
 
     def text(self, gauges: Mapping[str, tuple[str, float]], versions: Mapping[str, str]) -> str:
-        """Write everything.
-
-        Args:
-            gauges: Name -> its help and value now.
-            versions: What answers rest on.
-        """
+        """Write everything."""
         labels = ",".join(f'{name}="{value}"' for name, value in versions.items())
         lines = [
             *_head("advisor_info", "gauge", "What answers rest on."),
@@ -325,10 +315,8 @@ class Streamed(Response):
 def form_wanted(forms: Sequence[str], named: str | None, accept: str | None) -> str:
     """Give the form.
 
-    Args:
-        forms: Those there are, the usual one first.
-        named: What the query says.
-        accept: The header; the higher ``q``, then the more exact, then the earlier form counts.
+    The usual form is the first; in ``accept`` the higher ``q``, then the more exact, then the
+    earlier form counts.
 
     Raises:
         RefusedBodyError: None of them is wanted (406).

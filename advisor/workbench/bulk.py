@@ -69,10 +69,7 @@ def evaluate_all(
 ) -> Evaluation:
     """Try every rule on every scenario.
 
-    Args:
-        store: The scenarios.
-        ruleset: The rules.
-        before: Another rule set on the same store: what did not change is taken over.
+    What did not change since ``before``, another rule set on the same store, is taken over.
 
     Raises:
         RuleFileError: The rules cannot be run, or contradict each other somewhere.

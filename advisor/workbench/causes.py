@@ -148,11 +148,7 @@ def changed_templates(old: Side, new: Side) -> Sequence[str]:
 def mixed(base: Side, other: Side, cause: Cause, scratch: Path) -> Side | None:
     """Give a side with one thing as it is on the other; None where that cannot be made.
 
-    Args:
-        base: The side.
-        other: Where the one thing is taken from.
-        cause: Which it is.
-        scratch: An empty folder, for texts.
+    ``scratch`` is an empty folder, for texts.
     """
     made, theirs = base.advisor, other.advisor
     if cause.what == "rule":
@@ -253,12 +249,7 @@ def compare_prose(
 ) -> Prose | None:
     """Write reports out on both sides and compare the words; None where they cannot differ.
 
-    Args:
-        old: The base.
-        new: What is there now.
-        requests: The sample.
-        reports: What the new side says in each scenario that is decided the same.
-        causes: What differs between the sides.
+    ``reports`` holds what the new side says in each scenario that is decided the same.
     """
     anywhere = [one for one in causes if one.what in {"word", "knowledge"} or one.reworded]
     names = changed_templates(old, new)

@@ -57,9 +57,7 @@ def rows_between(mask: Mask, begin: int, end: int) -> Iterator[int]:
 def spread(mask: Mask, starts: Sequence[int]) -> Mask:
     """Give each owner's mark to all rows it owns.
 
-    Args:
-        mask: Over the owners.
-        starts: Where each owner's rows begin, and at the end how many rows there are.
+    ``starts`` says where each owner's rows begin, and at the end how many rows there are.
     """
     rows = bytearray(starts[-1])
     for owner in row_numbers(mask, len(starts) - 1):

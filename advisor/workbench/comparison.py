@@ -62,14 +62,7 @@ class Beside(Struct, frozen=True):
 
 
 def beside_the_sample(old: Side, new: Side, difference: Difference, after: Evaluation) -> Beside:
-    """Look at what a sample may miss.
-
-    Args:
-        old: The base.
-        new: The present files.
-        difference: The outcome on the sample.
-        after: The present rules on the sample.
-    """
+    """Look at what a sample may miss."""
     edited = [e.rule for e in difference.edits if e.what in {"added", "edited"}]
     fires = {rule: after.scenarios(rule).bit_count() for rule in edited if rule in after.fired}
     asked = _requests(new, edited)
@@ -239,12 +232,6 @@ def attributed(
 
     A change is left out first; where no single one makes a difference, each is tried alone on
     the base. What neither shows is grouped as ``together``.
-
-    Args:
-        difference: What changed.
-        old: The base.
-        new: What is there now.
-        causes: What differs.
     """
     wanted = [c for c in causes if c.what == "knowledge" or (c.what == "rule" and not c.worded)]
     if not difference.changes or not wanted:

@@ -179,11 +179,6 @@ def prepared(
 ) -> Prepared:
     """Estimate a request with every what-if, as facts, or give what is kept of the same one.
 
-    Args:
-        given: The request, in the words of a case.
-        knowledge: What it is estimated with.
-        source: Where it is written, for messages.
-
     Raises:
         UserError: The request is wrong.
     """
@@ -277,13 +272,9 @@ def _now(test: Test, seen: Seen, vocabulary: Vocabulary) -> Test:
 def rewrite(folder: Path, changed: Mapping[int, ScenarioCase], old: Sequence[ScenarioCase]) -> int:
     """Write changed scenarios in the place of the old ones; the rest of the files stays.
 
-    Args:
-        folder: Of the scenario files.
-        changed: Place in ``old`` -> what to write instead.
-        old: As they were read.
+    ``changed`` gives the place in ``old`` and what to write instead.
 
-    Returns:
-        How many were written.
+    Gives how many were written.
     """
     by_file: dict[str, list[tuple[int, ScenarioCase]]] = {}
     for number, scenario in changed.items():

@@ -118,11 +118,7 @@ def explanation(
 ) -> str:
     """Explain one rule in one situation.
 
-    Args:
-        advisor: Who gave the advice.
-        advice: About the situation.
-        rule: The rule.
-        changes: For a silent rule, the single changes that make it fire; None: not looked for.
+    ``changes`` are the single ones that make a silent rule fire; None: not looked for.
     """
     return "\n".join(_lines(advisor, advice, rule, changes)) + "\n"
 

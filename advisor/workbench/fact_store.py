@@ -166,11 +166,8 @@ def _put(columns: dict[str, PartColumn], row: int, facts: Mapping[str, FactValue
 def part_of(requests: Iterable[Given], knowledge: Knowledge, *, easing: bool, most: int) -> Part:
     """Work out the facts of requests; those that are refused are left out.
 
-    Args:
-        requests: What to ask, in order.
-        knowledge: What is known.
-        easing: Ask for less where a request is refused, see ``sample.eased``.
-        most: Stop after so many that were not refused.
+    ``easing`` asks for less where a request is refused, see ``eased``; after ``most`` that were not
+    refused it ends.
     """
     part = Part()
     for given in requests:

@@ -79,11 +79,6 @@ def sampled_facts(
 ) -> FactStore:
     """Give the facts of a sample of the catalogue, from the cache or worked out now.
 
-    Args:
-        count: Scenarios.
-        origin: The knowledge.
-        progress: Told now and then how far it is.
-
     Raises:
         UserError: The knowledge is wrong.
     """
@@ -122,11 +117,7 @@ def near_facts(
     than are asked at once leaves some out, which later runs ask. Without such facts, and where
     facts are kept for this very knowledge, it is ``sampled_facts``.
 
-    Args:
-        count: Scenarios.
-        origin: The knowledge.
-        whole: Leave none out.
-        progress: Told now and then how far it is.
+    ``whole`` leaves none out.
 
     Raises:
         UserError: The knowledge is wrong.

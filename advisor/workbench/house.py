@@ -97,10 +97,7 @@ class Looked(Struct):
 def check_house(house: House, *, sample: int = 0, progress: Progress | None = None) -> Looked:
     """Find everything that is wrong with a house; where nothing is, write its reports.
 
-    Args:
-        house: Its folders.
-        sample: Scenarios of the catalogue to try its rules on.
-        progress: Told now and then how far the sample is.
+    Rules are tried on ``sample`` scenarios of the catalogue.
     """
     found = in_order(house.placed(one) for one in _parts(house, sample, progress))
     if any(one.is_error for one in found):

@@ -106,12 +106,8 @@ def mutate(
 ) -> Mutation:
     """Try mutants on the tests, and look for tests that kill those that survive.
 
-    Args:
-        trial: The tests.
-        sample: The rules as they are, tried on the fact store; without it nothing is looked for.
-        mutants: What to try.
-        known: Equivalents of an earlier run, see ``equivalents``: nothing is looked for.
-        limit: Look for tests for at most so many survivors.
+    Without ``sample``, the rules tried on the fact store, and with ``known`` equivalents of an
+    earlier run no tests are looked for; else for at most ``limit`` survivors.
     """
     killed: dict[str, int] = {}
     alive: list[Mutant] = []

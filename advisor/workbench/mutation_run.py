@@ -50,12 +50,8 @@ def mutated_rules(
 ) -> Mutation:
     """Try every mutant of every rule, or of the rules named.
 
-    Args:
-        folders: Rules, templates and knowledge over the built-in ones.
-        scenarios: A folder of scenario files; by default the one beside the rules.
-        only: Rules or ladders; all when empty.
-        search: How tests are looked for.
-        progress: Told how many facts were worked out.
+    ``scenarios`` is by default the folder beside the rules; ``only`` names rules or ladders, none
+    for all.
 
     Raises:
         RequestError: A rule is unknown, or a test fails before anything was changed.

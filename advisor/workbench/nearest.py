@@ -279,10 +279,7 @@ class RuleTrace(Struct, frozen=True):
 def evaluate(rule: Rule, facts: Facts, option: Facts | None = None) -> RuleTrace:
     """Try one rule outside any engine and keep every comparison.
 
-    Args:
-        rule: Any rule.
-        facts: Scenario facts in base units, concluded ones included; unknown ones absent.
-        option: The ``option.*`` facts of one what-if.
+    Facts are in base units, concluded ones included and unknown ones absent.
     """
     known = {**facts, **option} if option else facts
     traced = tuple(tuple(_trace(test, known) for test in tests) for tests in rule.branches)

@@ -60,11 +60,6 @@ class _Seen(dict[str, str]):
 def use_of(texts: Templates, name: str, given: Mapping[str, str]) -> Use:
     """Follow a template of actions/ or notes/ with these values: only branches taken count.
 
-    Args:
-        texts: Where templates are looked for.
-        name: The template, as ``actions/quantize.md.j2``.
-        given: Value of every placeholder.
-
     Raises:
         TemplateError: It is missing or not as it must be.
     """
@@ -152,13 +147,8 @@ def preview(
 ) -> Preview:
     """Write the text of an action or remark with the facts of one situation.
 
-    Args:
-        advisor: Who gave the advice.
-        advice: About the situation.
-        name: An action, a rule, or a text without its ending.
-        length: The report that the text is for.
-        templates: The user's templates, over the built-in ones.
-        every: All what-ifs and all wordings; otherwise what is said.
+    ``name`` is an action, a rule, or a text without its ending; ``every`` gives all what-ifs and
+    all wordings, otherwise what is said.
 
     Raises:
         RequestError: The name is unknown, or the text does not arise here.
@@ -180,11 +170,7 @@ def each_text(
 
     However many rules share a text, it says the same of the same what-if.
 
-    Args:
-        advisor: Who gave the advice.
-        advice: About the situation.
-        rules: Those with a text; what did not fire is passed over.
-        templates: The user's templates, over the built-in ones.
+    What did not fire is passed over.
 
     Returns:
         The wordings of each text; a text that is wrong raises TemplateError where they are taken.

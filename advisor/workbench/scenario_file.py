@@ -84,12 +84,6 @@ def scenarios_as_far(
 ) -> tuple[Sequence[ScenarioCase], Sequence[UserError]]:
     """Read scenario files as far as it goes.
 
-    Args:
-        folder: Where they are; one that does not exist has none.
-        vocabulary: The facts.
-        rules: Names of all rules.
-        names: Knowledge table -> names in it.
-
     Returns:
         The scenarios in which nothing is wrong, and what is wrong with the others.
     """

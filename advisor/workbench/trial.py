@@ -219,10 +219,7 @@ _KEPT = ("gpu", "model")
 def plainer(case: Case, mutant: Mutant, advisor: Advisor) -> tuple[Case, str]:
     """Shorten a case as long as it holds and kills, and name it.
 
-    Args:
-        case: A case that kills the mutant; its name is not read.
-        mutant: What it kills.
-        advisor: The rules as they are.
+    The name of the case is not read; the rules are as they are, without the mutant.
 
     Returns:
         The case, and what it expects as it is written: of a ladder, one of its values.

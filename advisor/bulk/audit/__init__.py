@@ -236,14 +236,9 @@ def audit(
 ) -> Result:
     """Check an output folder.
 
-    Args:
-        batch: The folder.
-        setup: What every process is told.
-        now: What reports would be made from now.
-        sample: Check the contents of so many reports, spread evenly; None is all.
-        place: Where reports are checked.
-        threshold: Texts that overlap at least so much are told as alike, 0 to 1.
-        tell: Called with what is done, how much of it, and how much there is.
+    The contents of ``sample`` reports are checked, spread evenly (None: of all); texts that overlap
+    at least ``threshold`` (0 to 1) are told as alike. ``tell`` is called with what is done, how
+    much of it, and how much there is.
 
     Raises:
         UserError: Rules, knowledge or templates cannot be loaded.

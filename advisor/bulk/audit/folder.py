@@ -35,9 +35,7 @@ _AT_ONCE = 2_000_000
 def check_folder(batch: Batch, tell: Callable[[int], None]) -> Iterator[Finding]:
     """Find what is missing, cut short, left over or foreign; contents are not read.
 
-    Args:
-        batch: The output folder.
-        tell: Called with the number of shards looked at.
+    ``tell`` is called with the number of shards looked at.
     """
     yield from _top(batch)
     missing = []

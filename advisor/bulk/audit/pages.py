@@ -184,11 +184,7 @@ def broken(
 ) -> Iterator[str]:
     """Say what is wrong with the links of a file; links to other hosts are not followed.
 
-    Args:
-        path: The file, from the folder.
-        links: Their targets.
-        there: Whether there is such a file in the folder.
-        ids: Gives the anchors of a file of the folder; asked only where a link names one.
+    ``ids`` gives the anchors of a file of the folder; it is asked only where a link names one.
     """
     for link in dict.fromkeys(links):
         problem = _problem(path, link, there, ids)
@@ -236,9 +232,7 @@ _AGAIN = "make it again: advisor site DIR"
 def check_site(root: Path, tell: Callable[[int, int], None]) -> tuple[list[Finding], int]:
     """Find what is wrong with a site; gives the findings and the number of pages.
 
-    Args:
-        root: The folder of the site.
-        tell: Called with the number of files looked at, and of all.
+    ``tell`` is called with the number of files looked at, and of all.
     """
     found, pages = [*_unfinished(root)], 0
     files = _listed(root, found)

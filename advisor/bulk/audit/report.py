@@ -62,13 +62,7 @@ Tables = Mapping[str, list[Entry]]
 
 
 def read_report(root: Path, entry: Entry, tables: Tables) -> Stored:
-    """Read everything that belongs to a report, and note what cannot be read.
-
-    Args:
-        root: The output folder.
-        entry: Its line of the index.
-        tables: The tables of its shard, if there are any.
-    """
+    """Read everything that belongs to a report, and note what cannot be read."""
     stored = Stored(entry)
     stored.markdown = _text(root, stored, "markdown")
     stored.html = _text(root, stored, "html")
@@ -109,11 +103,7 @@ def _text(root: Path, stored: Stored, kind: str) -> str | None:
 def check_report(root: Path, stored: Stored, making: Making, *, fresh: bool) -> Iterator[Finding]:
     """Find everything that is wrong with one report.
 
-    Args:
-        root: The output folder.
-        stored: The report.
-        making: Rules, knowledge and templates as they are now.
-        fresh: Whether those are the ones that the batch was made from.
+    ``fresh`` says whether ``making`` is what the batch was made from.
     """
     yield from stored.problems
     made = make_report(Item(stored.entry["request"]), making)

@@ -201,13 +201,8 @@ def run(
 ) -> Totals:
     """Make every shard that is not there yet, then the index.
 
-    Args:
-        plan: What is to be reported.
-        job: What workers are told; its folder must be prepared.
-        place: Where shards are made.
-        stop: Looked at between shards.
-        tell: Called as shards are done.
-        verify: Read what an earlier run wrote, and make again what is not as it was.
+    The job's folder must be prepared; ``stop`` is looked at between shards. ``verify`` reads what
+    an earlier run wrote, and makes again what is not as it was.
 
     Raises:
         RequestError: The folder cannot be written any more, or workers keep dying.

@@ -64,8 +64,7 @@ class Namer(Struct, frozen=True):
     def path(self, request: Mapping[str, object]) -> str:
         """Name a report by its request: ``meta-llama-3-8b/geforce-rtx-4090_q4-k-m_4096``.
 
-        Args:
-            request: Keys of a request in canonical spelling.
+        The request has its keys in canonical spelling.
         """
         given = {key: value for key, value in sorted(request.items()) if value is not None}
         model = str(given.pop("model", given.pop("config", "")))

@@ -167,13 +167,7 @@ _ASKED = (
 
 
 def row(name: str, doc: Advice, markdown: str) -> Mapping[str, object]:
-    """Lay a report out flat; unknown figures are None.
-
-    Args:
-        name: The report's name.
-        doc: The result document.
-        markdown: The written report.
-    """
+    """Lay a report out flat; unknown figures are None."""
     asked, memory = doc.scenario, doc.memory
     gpu, model = asked.gpu, asked.model
     return {

@@ -43,9 +43,6 @@ Inputs = Mapping[str, str]
 def input_files(folders: Mapping[Kind, Stack]) -> Inputs:
     """Hash every file that reports are made from.
 
-    Args:
-        folders: The user's own folders of each kind, if any.
-
     Raises:
         UserError: A folder cannot be read.
     """
@@ -111,12 +108,7 @@ def manifest(
 ) -> Manifest:
     """Describe a batch before it is made.
 
-    Args:
-        plan: What is to be reported.
-        advisor: Rules, knowledge and templates.
-        inputs: The files those come from, so that an audit can name what changed.
-        formats: What is to be written.
-        length: How much the reports say.
+    From ``inputs`` an audit can name what changed.
     """
     described = dict(plan.described)
     return {

@@ -145,11 +145,7 @@ class PlanFile(Struct, frozen=True):
 def read_plan(content: bytes, shown: str, knowledge: Knowledge, folder: Stack = None) -> PlanFile:
     """Read a YAML plan and look up every name in it.
 
-    Args:
-        content: The file.
-        shown: Its name in messages.
-        knowledge: Where names are looked up.
-        folder: The user's knowledge folder, for presets.
+    ``folder`` is the user's knowledge, for presets.
 
     Raises:
         RequestError: One thing is wrong.

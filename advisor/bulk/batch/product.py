@@ -286,10 +286,7 @@ _MOST_REASONS = 5
 def load_plan(file: Path, knowledge: Knowledge, folder: Stack = None) -> Plan:
     """Read and check a plan; nothing is estimated yet but what tells whether it can be.
 
-    Args:
-        file: The plan; its ending says what it is.
-        knowledge: Where names are looked up.
-        folder: The user's knowledge folder, for presets.
+    The file's ending says what it is; ``folder`` is the user's knowledge, for presets.
 
     Raises:
         UserError: Everything that is wrong with it, at once.

@@ -49,15 +49,7 @@ def report_entry(
     doc: Advice,
     files: Mapping[str, Mapping[str, object]],
 ) -> Mapping[str, object]:
-    """Describe a report: its request, the figures a list shows, and where its files are.
-
-    Args:
-        name: The report's name, the same in every format.
-        item: What the plan said.
-        request: The request as it was answered.
-        doc: The result document.
-        files: By format.
-    """
+    """Describe a report: its request, the figures a list shows, and where its files are."""
     asked = doc.scenario
     gpu, model = asked.gpu, asked.model
     first = doc.recommendations[0] if doc.recommendations else None

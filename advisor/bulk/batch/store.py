@@ -129,11 +129,8 @@ def _move(root: Path, moves: Iterable[tuple[Path, Path]]) -> None:
 def read_head(root: Path, number: int, *, files: bool = False, verify: bool = False) -> Head | None:
     """Read what a record says of its shard; None where the shard is missing or damaged.
 
-    Args:
-        root: The output folder.
-        number: The shard.
-        files: Look for every file that the record names, and whether its own lines are unchanged.
-        verify: Read those files too, and see that they are what was written.
+    ``files`` looks for every file that the record names, and whether its own lines are unchanged;
+    ``verify`` reads those files too, and sees that they are what was written.
     """
     try:
         with (root / record_of(number)).open("rb") as record:
@@ -214,10 +211,6 @@ def asked_to_stop(root: Path) -> bool:
 
 def make_folder(root: Path, what: str) -> None:
     """Make a folder and those above it, unless it is there.
-
-    Args:
-        root: The folder.
-        what: What it is for, in messages.
 
     Raises:
         RequestError: A file stands there, or it cannot be made.

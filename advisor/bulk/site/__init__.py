@@ -160,11 +160,7 @@ def make_site(
 ) -> Made:
     """Make the site of a batch.
 
-    Args:
-        batch: A finished batch with result documents.
-        catalogue: What stands in it.
-        asked: Where and how.
-        tell: Called with what is done, how much of it, and how much there is.
+    ``tell`` is called with what is done, how much of it, and how much there is.
 
     Raises:
         UserError: The folder cannot be used, or a template is broken.

@@ -272,8 +272,7 @@ _MOST_NAMED: Final = 4
 def doubts_of(parts: Iterable[tuple[Keys, str]]) -> tuple[str, ...]:
     """Say of the parts of a config which structural keys nothing read, and what was assumed.
 
-    Args:
-        parts: Each with the ``model_type`` of its class.
+    Each part comes with the ``model_type`` of its class.
     """
     listed = tuple(parts)
     unread = [name for keys, kind in listed for name in _unread(keys, kind)]

@@ -35,10 +35,7 @@ class Budget(Struct):
 class Cursor:
     """A place in a header that only moves forward.
 
-    Args:
-        file: Open for reading, seekable.
-        size: Bytes in the file; nothing beyond is ever asked for.
-        shown: The name that messages carry.
+    Nothing beyond ``size`` bytes is ever asked for.
     """
 
     __slots__ = ("_at", "_base", "_buffer", "_file", "shown", "size")

@@ -204,9 +204,8 @@ def _is_gguf(path: str) -> bool:
 def fetch(text: str, *, offline: bool) -> Path:
     """Read the headers of a model on the hub and give its local file or folder.
 
-    Args:
-        text: ``org/name[@revision][:file.gguf]``, ``org/name:FORMAT``, or a page of the hub.
-        offline: Take only what was read before. HF_HUB_OFFLINE does the same.
+    ``text`` is ``org/name[@revision][:file.gguf]``, ``org/name:FORMAT``, or a page of the hub.
+    ``offline`` takes only what was read before, as HF_HUB_OFFLINE does.
 
     Raises:
         UserError: It is not there, not readable, too large, damaged, or was not read before.

@@ -73,10 +73,6 @@ def endpoint() -> str:
 class Client:
     """A connection to one hub; may be used by several threads.
 
-    Args:
-        root: The hub's address.
-        asked: What the user asked for, for messages.
-
     Raises:
         RequestError: The extra is not installed, or HF_TOKEN or a proxy setting is unusable.
     """
@@ -103,10 +99,7 @@ class Client:
     def whole(self, path: str, what: str, most: int) -> bytes:
         """Read a file or an answer of at most ``most`` bytes.
 
-        Args:
-            path: Below the hub's root.
-            what: Its name in messages.
-            most: A longer one is refused.
+        One longer than ``most`` bytes is refused.
 
         Raises:
             RequestError: It cannot be read, or is longer.

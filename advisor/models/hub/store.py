@@ -102,12 +102,7 @@ _UNUSUAL: Final = re.compile(r"[^A-Za-z0-9.\-]+")
 
 
 class HubCache:
-    """The place of one model of one hub.
-
-    Args:
-        root: The hub's address.
-        name: The model, at a revision.
-    """
+    """The place of one model of one hub."""
 
     def __init__(self, root: str, name: HubName) -> None:
         hub = f"{_UNUSUAL.sub('_', urlsplit(root).netloc)}-{key(root)}"
@@ -243,12 +238,7 @@ class Store(Struct, frozen=True):
 class Prefix(io.BytesIO):
     """The start of a file on the hub, which grows as it is read.
 
-    Args:
-        client: Where to read.
-        address: Of the file, below the hub's root.
-        what: Its name in messages.
-        first: Bytes to read at once.
-        size: Bytes of the file; None takes what the server states.
+    It takes the size that the server states where none is given.
 
     Raises:
         RequestError: It cannot be read, is empty, or its size is not known.

@@ -54,9 +54,7 @@ class Engine(Protocol):
     def run(self, facts: Mapping[str, FactValue], options: Sequence[OptionFacts]) -> Outcome:
         """Fire every rule that holds, to a fixed point.
 
-        Args:
-            facts: Scenario facts by full name, in base units; unknown ones absent.
-            options: What-ifs with unique keys.
+        Facts stand by full name, in base units, unknown ones absent; keys of what-ifs are unique.
 
         Raises:
             RuleFileError: Two rules conclude different values for one fact.
@@ -79,9 +77,7 @@ def check_keys(options: Sequence[OptionFacts]) -> None:
 def settle(compiled: CompiledRules, fired: Collection[tuple[str, str]]) -> Outcome:
     """Sort the firings and read off what was concluded.
 
-    Args:
-        compiled: The rules that ran.
-        fired: Rule id and option key ("" for a scenario), each pair once.
+    ``fired`` has rule id and option key ("" for a scenario), each pair once.
 
     Raises:
         RuleFileError: Rules conclude different values for one fact. The fact lowest in the order

@@ -48,10 +48,7 @@ def rule_problems(
 ) -> Iterator[RuleFileError]:
     """Find conditions and conclusions that no engine can run soundly.
 
-    Args:
-        rule: The rule.
-        flat: Its branches.
-        concluded: Every fact that any rule concludes.
+    ``concluded`` is every fact that any rule concludes.
     """
     for fact, value in rule.conclude.items():
         if of_option(fact):
@@ -113,10 +110,6 @@ def infer_kinds(
     rules: Iterable[Rule], flat: Mapping[str, tuple[Branch, ...]]
 ) -> Mapping[str, Kind]:
     """Find out from the rules what every fact they name is.
-
-    Args:
-        rules: The rules.
-        flat: Their branches, by rule id.
 
     Raises:
         RuleFileError: Rules take one fact for different kinds.

@@ -171,11 +171,7 @@ def parse_rules(
 ) -> tuple[Rule, ...]:
     """Parse and check rule files without the cache.
 
-    Args:
-        contents: File name, as messages show it -> content.
-        vocabulary: As for ``load_rules``, like the rest.
-        templates: Names of templates.
-        names: Names in knowledge tables.
+    ``contents`` is by file name, as messages show it; the rest as for ``load_rules``.
 
     Raises:
         RuleFileError: As for ``load_rules``.

@@ -147,11 +147,6 @@ class Reading(Struct, frozen=True):
 def canonical(knowledge: Knowledge, table: str, text: str) -> str:
     """Give the name of the record that a text names, as names are read everywhere else.
 
-    Args:
-        knowledge: What names there are.
-        table: Of ``Knowledge.names``.
-        text: As typed.
-
     Raises:
         RequestError: Unknown, or it names several, or a card in one of its sizes alone.
     """

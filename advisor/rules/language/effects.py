@@ -250,11 +250,7 @@ def read_cases(
 ) -> tuple[tuple[Case, str], ...]:
     """Read the cases of a rule or ladder, each with what it expects.
 
-    Args:
-        fields: The rule; its key ``cases`` may be absent.
-        reading: The run of the parser.
-        expected: What ``expect`` may say; a ladder's cases expect one of its values, and
-            None when they could not be read.
+    Cases of a ladder expect one of its values, None when those could not be read.
     """
     found = []
     names: set[str] = set()

@@ -271,10 +271,7 @@ class Places(Struct, frozen=True):
     def of(cls, folders: Stack, *, built_in: bool = True, beside: Iterable[Path] = ()) -> Places:
         """Look up the YAML files of folders of rules; of two with one short name the last counts.
 
-        Args:
-            folders: As typed.
-            built_in: Whether to look up the built-in rules too; they come first.
-            beside: Folders that are no layers.
+        The built-in rules come first; ``beside`` are folders that are no layers.
         """
         named = [Layer(path, short_name(path)) for path in beside]
         named = [*rule_layers(folders), *named]

@@ -58,10 +58,7 @@ def _laid_over(
 ) -> tuple[list[Draft], list[Disabled]]:
     """Lay the user's rules over the built-in ones, and each layer over those before it.
 
-    Args:
-        drafts: Every rule as it was read, files in order, layer by layer.
-        users: Which files are the user's, the lowest layer first; none: nothing is below.
-        reading: Takes what is wrong.
+    ``users`` are the files of the user, the lowest layer first; without any nothing is below.
 
     Returns:
         The rules that count, each user's one where the one it replaces stood, and those that

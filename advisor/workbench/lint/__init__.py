@@ -41,10 +41,7 @@ def refused_cases(
 ) -> Iterator[Problem]:
     """Find cases whose input is refused: an unknown model, a negative context.
 
-    Args:
-        rules: Whose cases.
-        knowledge: What requests may name.
-        unread: Knowledge that could not be read; what it names may be right.
+    ``unread`` is knowledge that could not be read; what it names may be right.
     """
     told = set()
     for rule in rules:
@@ -125,9 +122,7 @@ class Checked(Struct):
 def asked_for(paths: Sequence[Path], layers: Stack = None) -> Sequence[Asked]:
     """Group paths as typed into folders of rules, and single files within them.
 
-    Args:
-        paths: Each is checked by itself.
-        layers: Where there are no paths: folders that are checked as one.
+    Each path is checked by itself; ``layers``, where there are none, as one.
 
     Raises:
         RequestError: A path is nothing that holds rules.

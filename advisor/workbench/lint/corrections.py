@@ -232,11 +232,9 @@ def _line_start(text: str, line: int) -> int:
 def reformatted(paths: Sequence[Path]) -> tuple[Sequence[Edited], int, Sequence[UserError]]:
     """Format files and folders without writing any.
 
-    Args:
-        paths: As typed; none: the built-in rules.
+    No path stands for the built-in rules.
 
-    Returns:
-        The files that change, how many do not, and what is wrong with the rest.
+    Gives the files that change, how many do not, and what is wrong with the rest.
 
     Raises:
         RequestError: A path holds no rule file.

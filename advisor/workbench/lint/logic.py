@@ -155,10 +155,7 @@ def look_at(
 ) -> Iterator[Problem]:
     """Find what is certain.
 
-    Args:
-        ruleset: All rules.
-        rules: Those to report on.
-        read_elsewhere: Concluded facts that the program or templates read.
+    ``read_elsewhere`` are concluded facts that the program or templates read.
     """
     yield from look_at_each(ruleset, rules)
     yield from _never_used(ruleset, rules, read_elsewhere)

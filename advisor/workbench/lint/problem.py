@@ -160,12 +160,7 @@ def problem(
 ) -> Problem:
     """Make a finding of a known kind.
 
-    Args:
-        lint: A name in ``LINTS``.
-        message: What is wrong; ends with a full stop.
-        source: Where.
-        hint: What to do.
-        edit: The correction.
+    ``lint`` is a name in ``LINTS``; the message ends with a full stop.
     """
     return Problem(LINTS[lint], message, source or Source(""), hint, edit)
 

@@ -44,11 +44,6 @@ def check_templates(
 ) -> Checked:
     """Check folders of templates over the built-in ones, or these.
 
-    Args:
-        folders: The user's templates.
-        rules: The user's rules, over the built-in ones.
-        knowledge: The user's knowledge, over the built-in one.
-
     Raises:
         RequestError: The folder is none, or holds no template.
         KnowledgeError: The knowledge is wrong, so that rules cannot be read.

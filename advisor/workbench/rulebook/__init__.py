@@ -43,13 +43,7 @@ class Sources(Struct, frozen=True):
 
 
 def make_book(advisor: Advisor, sources: Sources, measured: Measured | None) -> Sequence[Page]:
-    """Write all pages, in reading order.
-
-    Args:
-        advisor: With the rules that the book is about.
-        sources: Where the user's own rules and templates lie.
-        measured: How often rules fire, where it was measured.
-    """
+    """Write all pages, in reading order."""
     templates = overlaid("templates", sources.templates, [".j2"])
     named = {text_of(rule) for rule in advisor.ruleset.rules}
     topics = list(_topics(advisor, sources.rules))

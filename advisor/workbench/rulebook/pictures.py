@@ -251,10 +251,7 @@ STYLE = """
 def svg(picture: Picture, address: Address | None = None, *, style: bool = True) -> str:
     """Draw a picture.
 
-    Args:
-        picture: What to draw.
-        address: Where boxes lead to; without it they lead nowhere.
-        style: Whether the picture brings its colours; a page that has them does without.
+    Without ``address`` boxes lead nowhere; a page that has the colours does without ``style``.
     """
     columns = _ordered(picture)
     boxes, width, height = _placed(columns)
