@@ -16,7 +16,6 @@ from msgspec.structs import asdict
 
 from advisor.api import Extra, Session
 from advisor.cli.options import (
-    LENGTHS,
     OWN_FILES,
     Asked,
     Hub,
@@ -73,7 +72,7 @@ def advise(
             help="How much is said: short (at most 150 words), standard (at most 500) or full.",
             rich_help_panel=_OUTPUT,
         ),
-    ] = Length.standard,
+    ] = "standard",
     memory: Annotated[
         bool,
         typer.Option(
@@ -133,7 +132,7 @@ def advise(
     known = session.advisor.knowledge
     complete = FORMATS[format_].complete
     extras: Mapping[Extra, bool] = {
-        "barred": complete or length is Length.full or why,
+        "barred": complete or length == "full" or why,
         "reasons": complete or strict,
         "memory": memory,
         "options": options,
@@ -142,9 +141,7 @@ def advise(
         asked.request if hub or offline else asked.checked(known),
         [extra for extra, taken in extras.items() if taken],
     )
-    write_report(
-        report, form=format_.value, length=LENGTHS[length], output=output, why=why, strict=strict
-    )
+    write_report(report, form=format_.value, length=length, output=output, why=why, strict=strict)
     if fail_unless_fits and report.document.verdict.state != "fits":
         raise typer.Exit(NOT_FITTING)
 

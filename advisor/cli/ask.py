@@ -5,19 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from msgspec.structs import asdict
 
 from advisor.api import Session
 from advisor.cli.advise import NOT_FITTING, Format, advise
-from advisor.cli.options import LENGTHS, Asked, Length, Output, adds_to_request
+from advisor.cli.options import Asked, Length, Output, adds_to_request
 from advisor.cli.own_settings import TAKEN, standing, stated_here, used_settings
 from advisor.cli.report_output import takes_folders, takes_own_files, width_of, write
-from advisor.cli.reverse import Form, flags_of, gpus_for, models_for
+from advisor.cli.reverse import flags_of, gpus_for, models_for
 from advisor.errors import RequestError, raise_problems
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.layers import OwnFiles, Stack
@@ -71,11 +70,11 @@ def ask(
     knowledge, own_card = load_knowledge(own.knowledge), "gpu" in stated_here()
     read = read_sentence(" ".join(sentence), knowledge, own_card=own_card)
     if read.asks != "advise":
-        _list(read, format_.value, output, own.knowledge)
+        _list(read, format_, output, own.knowledge)
         return
     why = bool(_WHY.intersection(map(str.casefold, read.left)))
     read.left = [word for word in read.left if not why or word.casefold() not in _ANSWERED]
-    length = length or (Length.standard if why else Length.short)
+    length = length or ("standard" if why else "short")
     _advise_each(read, format_, length, output, own, fail_unless_fits=fail_unless_fits)
 
 
@@ -164,7 +163,7 @@ def _list(read: Read, form: str, output: Path | None, knowledge: Stack) -> None:
         taken["precision"] = [taken["precision"]]
     own = ("for_" if key == "for" else key for key in TAKEN[read.asks])
     taken |= standing(name for name in own if name in names and name not in taken)
-    written = Form.table if form == "text" else Form.json
+    written = "table" if form == "text" else "json"
     answer = models_for if read.asks == "models-for" else gpus_for
     answer(**{**taken, "format_": written, "output": output, "knowledge": knowledge})
 
@@ -192,12 +191,7 @@ def _values(settings: Mapping[str, object]) -> dict[str, object]:
     return values | standing(name for name, value in values.items() if value is None)
 
 
-class LogFormat(StrEnum):
-    """How it is written."""
-
-    text = "text"
-    markdown = "markdown"
-    json = "json"
+LogFormat = Literal["text", "markdown", "json"]
 
 
 @adds_to_request
@@ -212,13 +206,13 @@ def diagnose(
     ] = None,
     format_: Annotated[
         LogFormat, typer.Option("--format", metavar="<word>", help="text, markdown or json.")
-    ] = LogFormat.text,
+    ] = "text",
     length: Annotated[
         Length,
         typer.Option(
             metavar="<word>", help="How much of the report follows: short, standard, full."
         ),
-    ] = Length.short,
+    ] = "short",
     output: Output = None,
     fail_unless_fits: Annotated[
         bool, typer.Option("--fail-unless-fits", help="Exit 3 unless the verdict is 'fits'.")
@@ -244,12 +238,10 @@ def diagnose(
     if report and not asked.request.gpu and answer.document.settings.get("gpu") == own_card:
         standing(["gpu"])
         report.noted(used_settings())
-    terminal = format_ is LogFormat.text and output is None and sys.stdout.isatty()
+    terminal = format_ == "text" and output is None and sys.stdout.isatty()
     color, width = terminal and not os.environ.get("NO_COLOR"), width_of(terminal=terminal)
     above = _drawn_above if terminal else None
-    write(
-        answer.page(format_.value, LENGTHS[length], above=above, width=width, color=color), output
-    )
+    write(answer.page(format_, length, above=above, width=width, color=color), output)
     raise_problems(answer.errors)
     if fail_unless_fits and report and report.document.verdict.state != "fits":
         raise typer.Exit(NOT_FITTING)

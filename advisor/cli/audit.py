@@ -59,9 +59,7 @@ def audit(
             min=0.1, max=1.0, callback=_number, help="Texts that overlap so much are told as alike."
         ),
     ] = _SIMILAR,
-    form: Annotated[
-        Format, typer.Option("--format", help="How findings are printed.")
-    ] = Format.text,
+    form: Annotated[Format, typer.Option("--format", help="How findings are printed.")] = "text",
     *,
     own: OwnFiles,
 ) -> None:
@@ -77,7 +75,7 @@ def audit(
 
     Example: advisor audit reports
     """
-    how = _How(sample, workers, cluster_of(workers, scheduler), similar, form is Format.json)
+    how = _How(sample, workers, cluster_of(workers, scheduler), similar, form == "json")
     try:
         clean = _told(folder, own, how)
     except KeyboardInterrupt:

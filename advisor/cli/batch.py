@@ -35,7 +35,7 @@ from advisor.bulk.batch.product import load_plan
 from advisor.bulk.batch.shard import Making
 from advisor.bulk.batch.store import MANIFEST
 from advisor.bulk.batch.worker import Cluster, Job, Local, Place, connected
-from advisor.cli.options import LENGTHS, Length, cores
+from advisor.cli.options import Length, cores
 from advisor.cli.report_output import BatchProgress, takes_own_files
 from advisor.errors import EngineError, RequestError, did_you_mean, raise_problems
 from advisor.knowledge.layers import OwnFiles
@@ -304,7 +304,7 @@ def batch(
     resume: Resume = False,
     verify: Verify = False,
     dry_run: DryRun = False,
-    length: Annotated[Length, typer.Option(help="How much the reports say.")] = Length.standard,
+    length: Annotated[Length, typer.Option(help="How much the reports say.")] = "standard",
     *,
     own: OwnFiles,
 ) -> None:
@@ -338,7 +338,7 @@ def _asked(plan: Path, formats: tuple[str, ...], length: Length, own: OwnFiles) 
     raise_problems(template_problems(own.templates))
     advisor = Advisor.with_files(own)
     read = load_plan(plan, advisor.knowledge, own.knowledge)
-    return Asked(read, advisor, formats, LENGTHS[length], own)
+    return Asked(read, advisor, formats, length, own)
 
 
 def _formats(text: str) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ _NOTHING = "-"
 def doctor(
     format_: Annotated[
         Format, typer.Option("--format", metavar="<word>", help="text or json.")
-    ] = Format.text,
+    ] = "text",
     knowledge: KnowledgeFolder = None,
 ) -> None:
     """Show what this machine has, what is unusual, and what advisor runs on.
@@ -52,7 +52,7 @@ def doctor(
     Example: advisor doctor
     """
     found = examined(this_machine(), load_knowledge(knowledge), engine_here(), [*_settings()])
-    if format_ is Format.json:
+    if format_ == "json":
         typer.echo(json.format(json.encode(found), indent=2).decode())
         return
     for line in shown(found):
@@ -166,7 +166,7 @@ _UNLAID = {"prices": "launch prices alone", "language": BUILT_IN_LANGUAGE}
 def settings(
     format_: Annotated[
         Format, typer.Option("--format", metavar="<word>", help="text or json.")
-    ] = Format.text,
+    ] = "text",
 ) -> None:
     """Show every setting, its value and where it is stated.
 
@@ -176,7 +176,7 @@ def settings(
     Example: advisor settings --format json
     """
     own = own_settings()
-    if format_ is Format.json:
+    if format_ == "json":
         typer.echo(dumps({key: _stated(own, key) for key in KEYS}, ensure_ascii=False, indent=2))
         return
     shown = [("setting", "value", "from"), *(_stated_cells(_stated(own, key), key) for key in KEYS)]

@@ -84,7 +84,7 @@ def add(
     dry_run: _DryRun = False,
     keep_good: _KeepGood = False,
     knowledge: _Knowledge = None,
-    form: _Format = Format.text,
+    form: _Format = "text",
 ) -> None:
     """Take in measurements, and show what they change.
 
@@ -103,7 +103,7 @@ def add(
         knowledge,
         dry_run=dry_run,
         keep_good=keep_good,
-        as_json=form is Format.json,
+        as_json=form == "json",
     )
     typer.echo(text, nl=False)
     if wrong and keep_good:
@@ -131,12 +131,12 @@ def _day(text: str) -> str:
     return text
 
 
-def list_(knowledge: _Knowledge = None, form: _Format = Format.text) -> None:
+def list_(knowledge: _Knowledge = None, form: _Format = "text") -> None:
     """List your measurements.
 
     Example: advisor measure list --format json
     """
-    typer.echo(listed(knowledge, as_json=form is Format.json), nl=False)
+    typer.echo(listed(knowledge, as_json=form == "json"), nl=False)
 
 
 def remove(
@@ -182,7 +182,7 @@ def run(
     framework: _Framework = "",
     dry_run: _DryRun = False,
     knowledge: _Knowledge = None,
-    form: _Format = Format.text,
+    form: _Format = "text",
 ) -> None:
     """Time a model server that runs here, and add its speed to your measurements.
 
@@ -200,7 +200,7 @@ def run(
         known = load_knowledge(knowledge)
         file = _timed(address_of(address or OLLAMA_HERE), serves, runs, given, known)
     text, wrong = added(
-        [file], given, knowledge, dry_run=dry_run, keep_good=False, as_json=form is Format.json
+        [file], given, knowledge, dry_run=dry_run, keep_good=False, as_json=form == "json"
     )
     raise_problems(wrong)
     typer.echo(text, nl=False)

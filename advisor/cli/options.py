@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, get_type_hints
@@ -94,35 +93,9 @@ Offline = Annotated[
 ]
 
 
-class Format(StrEnum):
-    """How it is written."""
-
-    text = "text"
-    json = "json"
-
-
-class FindingsFormat(StrEnum):
-    """How findings are written."""
-
-    text = "text"
-    json = "json"
-    sarif = "sarif"
-    github = "github"
-
-
-class Length(StrEnum):
-    """How much is said."""
-
-    short = "short"
-    standard = "standard"
-    full = "full"
-
-
-LENGTHS: Mapping[Length, Literal["short", "standard", "full"]] = {
-    Length.short: "short",
-    Length.standard: "standard",
-    Length.full: "full",
-}
+Format = Literal["text", "json"]
+FindingsFormat = Literal["text", "json", "sarif", "github"]
+Length = Literal["short", "standard", "full"]
 
 
 def cores() -> int:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from enum import StrEnum
 from inspect import Parameter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -60,14 +59,7 @@ _FLAGS: Mapping[str, Mapping[str, str]] = {
 _CARDS = 4
 """Equal cards of each kind that are tried where no number was stated: what one board takes."""
 _UP_TO = f"Up to this many equal cards; the fewest that run it are listed. (default: {_CARDS})"
-
-
-class Form(StrEnum):
-    """How the answer is written."""
-
-    table = "table"
-    json = "json"
-    csv = "csv"
+Form = Literal["table", "json", "csv"]
 
 
 def flags_of(question: str) -> Sequence[Parameter]:
@@ -82,7 +74,7 @@ def flags_of(question: str) -> Sequence[Parameter]:
             for name, default in names.items()
         ),
         *map(_wanted_flag, WANTED[question].values()),
-        _flag("format_", Form, "How the answer is written.", _OUTPUT, "--format", Form.table),
+        _flag("format_", Form, "How the answer is written.", _OUTPUT, "--format", "table"),
         _flag("output", Path | None, "Write to this file.", _OUTPUT, "--output", None, "-o"),
         _of("knowledge", Annotated[list[Path] | None, layers_option(KNOWLEDGE, _OUTPUT)], None),
     ]
@@ -187,7 +179,7 @@ def _answer(
         raise
     raise_problems(problems)
     table.noted(used_settings())
-    if given["format_"] is not Form.table:
+    if given["format_"] != "table":
         write(table.written(given["format_"]), given["output"])
     elif given["output"] is None and sys.stdout.isatty():
         _print_rich(table)

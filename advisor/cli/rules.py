@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from msgspec.structs import replace
@@ -44,7 +43,7 @@ from advisor.workbench.fact_store_files import Origin, sampled_facts
 from advisor.workbench.lint import Asked as Checking
 from advisor.workbench.lint import Checked, Means, asked_for, check_all, each_layer
 from advisor.workbench.lint.corrections import corrected, differences, reformatted, replace_files
-from advisor.workbench.lint.problem import as_github, as_json, as_sarif, as_text, page
+from advisor.workbench.lint.problem import WRITERS, page
 from advisor.workbench.nearest import smallest_changes
 from advisor.workbench.rulebook import Sources, make_book, write_book
 from advisor.workbench.rulebook.material import Measured, read_cover, read_cover_file
@@ -82,7 +81,7 @@ def explain(
 @takes_folders
 def facts(
     fact: Annotated[str | None, typer.Argument(help="Name of a fact. [default: all]")] = None,
-    format_: Annotated[Format, typer.Option("--format", help="How it is written.")] = Format.text,
+    format_: Annotated[Format, typer.Option("--format", help="How it is written.")] = "text",
     *,
     own: OwnFiles,
 ) -> None:
@@ -91,7 +90,7 @@ def facts(
     Example: advisor rules facts fit.gap
     """
     vocabulary = rule_vocabulary(own.knowledge)
-    as_json = format_ is Format.json
+    as_json = format_ == "json"
     if fact is None:
         text = facts_json(vocabulary) if as_json else facts_list(vocabulary)
         typer.echo(text, nl=False)
@@ -103,13 +102,7 @@ def facts(
 
 
 _SAMPLE = 400
-
-
-class BookFormat(StrEnum):
-    """How the rulebook is written."""
-
-    html = "html"
-    md = "md"
+BookFormat = Literal["html", "md"]
 
 
 @takes_folders
@@ -119,7 +112,7 @@ def docs(
     ),
     format_: Annotated[
         BookFormat, typer.Option("--format", help="Static pages, or Markdown.")
-    ] = BookFormat.html,
+    ] = "html",
     cover: Annotated[
         Path | None,
         typer.Option(help="What 'rules cover --format json' wrote. [default: measured now]"),
@@ -144,8 +137,8 @@ def docs(
         read_cover_file(cover) if cover else _measured(advisor, sample, own.knowledge, workers)
     )
     pages = make_book(advisor, Sources(own.rules, own.templates), measured)
-    write_book(pages, output, format_.value)
-    typer.echo(f"{len(pages)} pages in {output}, beginning with index.{format_.value}")
+    write_book(pages, output, format_)
+    typer.echo(f"{len(pages)} pages in {output}, beginning with index.{format_}")
 
 
 def _measured(
@@ -176,7 +169,7 @@ def check(
     paths: Paths = None,
     format_: Annotated[
         FindingsFormat, typer.Option("--format", help="How findings are written.")
-    ] = FindingsFormat.text,
+    ] = "text",
     fix: Annotated[
         bool, typer.Option("--fix", help="Correct what can only be meant one way; shows the edits.")
     ] = False,
@@ -215,7 +208,7 @@ def check(
         _correct(each_layer(asked), means, write=not diff)
     checked = check_all(asked, means)
     if not diff:
-        text = format_ is FindingsFormat.text
+        text = format_ == "text"
         fixable = _fixable(asked, means, checked) if text and not fix else 0
         typer.echo(_shown(checked, format_, fixable), nl=False)
     if checked.elsewhere or any(one.is_error or strict for one in checked.problems):
@@ -241,13 +234,8 @@ def _fixable(asked: Sequence[Checking], means: Means, checked: Checked) -> int:
 
 
 def _shown(checked: Checked, form: FindingsFormat, fixable: int) -> str:
-    if form is FindingsFormat.json:
-        return as_json(checked.problems)
-    if form is FindingsFormat.sarif:
-        return as_sarif(checked.problems)
-    if form is FindingsFormat.github:
-        return as_github(checked.problems)
-    return as_text(checked.problems) + _summary(checked, fixable)
+    text = WRITERS[form](checked.problems)
+    return text + _summary(checked, fixable) if form == "text" else text
 
 
 def _summary(checked: Checked, fixable: int) -> str:

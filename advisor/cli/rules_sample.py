@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -26,36 +25,15 @@ _SAMPLE = 20_000
 SampleSize = Annotated[int, typer.Option(help="Scenarios of the catalogue.", min=1, max=1_000_000)]
 
 
-class CoverFormat(StrEnum):
-    """How coverage is written."""
-
-    text = "text"
-    json = "json"
-    html = "html"
-
-
-class DiffFormat(StrEnum):
-    """How a difference is written."""
-
-    text = "text"
-    markdown = "markdown"
-    json = "json"
-
-
-class FailOn(StrEnum):
-    """Which changes are too many for CI."""
-
-    verdict = "verdict"
-    first = "first"
-    any = "any"
+CoverFormat = Literal["text", "json", "html"]
+DiffFormat = Literal["text", "markdown", "json"]
+FailOn = Literal["verdict", "first", "any"]
 
 
 @takes_folders
 def cover(
     sample: SampleSize = _SAMPLE,
-    format_: Annotated[CoverFormat, typer.Option("--format", help="How it is written.")] = (
-        CoverFormat.text
-    ),
+    format_: Annotated[CoverFormat, typer.Option("--format", help="How it is written.")] = ("text"),
     thresholds: Annotated[
         bool, typer.Option("--thresholds", help="Add a line for every numeric condition.")
     ] = False,
@@ -73,9 +51,9 @@ def cover(
     side = load_side(Folders(*own.folders))
     store = sampled_facts(sample, Origin(own.knowledge, workers=workers), progress=progress_line())
     coverage = measure(evaluate_all(store, side.advisor.ruleset))
-    if format_ is CoverFormat.json:
+    if format_ == "json":
         text = cover_json(coverage)
-    elif format_ is CoverFormat.html:
+    elif format_ == "html":
         text = cover_html(coverage)
     else:
         text = cover_text(coverage, thresholds=thresholds)
@@ -92,9 +70,7 @@ def diff(
         ),
     ],
     sample: SampleSize = _SAMPLE,
-    format_: Annotated[DiffFormat, typer.Option("--format", help="How it is written.")] = (
-        DiffFormat.text
-    ),
+    format_: Annotated[DiffFormat, typer.Option("--format", help="How it is written.")] = ("text"),
     examples: Annotated[int, typer.Option(help="Examples of each rule.", min=0)] = 2,
     fail_on: Annotated[
         FailOn | None,
@@ -123,10 +99,8 @@ def diff(
             old, new, sample, workers=workers, progress=progress_line()
         )
     views = {"text": diff_text, "markdown": diff_markdown, "json": diff_json}
-    write(views[format_.value](difference, prose, beside, base=base, examples=examples), output)
-    if fail_on and (
-        difference.fails(fail_on.value) or (prose and prose.reworded and fail_on == "any")
-    ):
+    write(views[format_](difference, prose, beside, base=base, examples=examples), output)
+    if fail_on and (difference.fails(fail_on) or (prose and prose.reworded and fail_on == "any")):
         raise typer.Exit(DIFFERS)
 
 
@@ -156,7 +130,7 @@ def mutate(
     known: Known = None,
     accept: Accept = False,
     sample: SampleSize = _SAMPLE,
-    format_: Annotated[Format, typer.Option("--format", help="How it is written.")] = Format.text,
+    format_: Annotated[Format, typer.Option("--format", help="How it is written.")] = "text",
     fail_under: FailUnder = None,
     output: Output = None,
     scenarios: Scenarios = None,
@@ -177,6 +151,6 @@ def mutate(
     folders = Folders(*own.folders)
     search = Search(sample, limit, known, accept=accept, workers=workers)
     result = mutated_rules(folders, scenarios, list(rule or ()), search, progress_line())
-    write(mutation_json(result) if format_ is Format.json else mutation_text(result), output)
+    write(mutation_json(result) if format_ == "json" else mutation_text(result), output)
     if fail_under is not None and 100 * result.share < fail_under:
         raise typer.Exit(1)

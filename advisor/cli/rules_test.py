@@ -34,7 +34,7 @@ def test(
     folder: Folder = None,
     rule: OnlyRules = None,
     scenarios: Scenarios = None,
-    format_: Annotated[Format, typer.Option("--format", help="How it is written.")] = Format.text,
+    format_: Annotated[Format, typer.Option("--format", help="How it is written.")] = "text",
     junit: Annotated[Path | None, typer.Option(help="Write JUnit XML to this file too.")] = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Run again what an edit concerns, until Ctrl-C.")
@@ -63,7 +63,7 @@ def test(
     results = placed(session.run(only, () if only else session.scenarios), places)
     if not results and not watch:
         raise RequestError("no case was run", hint="Add cases to the rules.")
-    typer.echo(json_of(results) if format_ is Format.json else text_of(results), nl=False)
+    typer.echo(json_of(results) if format_ == "json" else text_of(results), nl=False)
     if junit:
         write(junit_xml(results), junit)
     if watch:

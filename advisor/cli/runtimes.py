@@ -13,7 +13,6 @@ from msgspec.structs import asdict
 from advisor.api import Extra, Session
 from advisor.cli.advise import NOT_FITTING
 from advisor.cli.options import (
-    LENGTHS,
     Asked,
     Format,
     KnowledgeFolder,
@@ -158,10 +157,10 @@ def check_command_line(
             metavar="-- COMMAND...", help="The command, behind --. Without it, standard input."
         ),
     ] = None,
-    format_: Annotated[Format, typer.Option("--format", help="How it is written.")] = Format.text,
+    format_: Annotated[Format, typer.Option("--format", help="How it is written.")] = "text",
     length: Annotated[
         Length, typer.Option(metavar="<word>", help="How much of the report follows.")
-    ] = Length.short,
+    ] = "short",
     output: Output = None,
     fail_unless_fits: Annotated[
         bool, typer.Option("--fail-unless-fits", help="Exit 3 unless the command starts.")
@@ -178,11 +177,11 @@ def check_command_line(
     Example: advisor check-command --gpu T4 -- vllm serve Qwen/Qwen3-8B-AWQ
     """
     raise_problems(machine.wrong)
-    extras: Sequence[Extra] = ["barred", "reasons"] if format_ is Format.json else []
+    extras: Sequence[Extra] = ["barred", "reasons"] if format_ == "json" else []
     session = Session(**asdict(own))
     found = session.check_command(_pasted(command), machine.request, extras)
     found.report.noted(used_settings())
-    write(found.written(format_.value, LENGTHS[length]), output)
+    write(found.written(format_, length), output)
     if fail_unless_fits and found.starts != "yes":
         raise typer.Exit(NOT_FITTING)
 

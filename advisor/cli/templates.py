@@ -47,7 +47,7 @@ def check(
     own: OwnFiles,
     format_: Annotated[
         FindingsFormat, typer.Option("--format", help="How findings are written.")
-    ] = FindingsFormat.text,
+    ] = "text",
     output: Output = None,
     fix: Annotated[
         bool,
@@ -65,8 +65,8 @@ def check(
     if fix:
         _rename(folders)
     checked = check_templates(folders, rules=own.rules, knowledge=own.knowledge)
-    text = WRITERS[format_.value](checked.problems)
-    if format_ is FindingsFormat.text:
+    text = WRITERS[format_](checked.problems)
+    if format_ == "text":
         text += _summary(checked.files, len(checked.problems))
     write(text, output)
     if any(found.is_error for found in checked.problems):
@@ -91,9 +91,7 @@ def _summary(files: int, problems: int) -> str:
 def preview(
     action: Annotated[str, typer.Argument(help="An action, a rule, or a text without .md.j2.")],
     asked: Asked,
-    length: Annotated[
-        Length, typer.Option(help="The report that the text is for.")
-    ] = Length.standard,
+    length: Annotated[Length, typer.Option(help="The report that the text is for.")] = "standard",
     all_variants: Annotated[
         bool,
         typer.Option("--all-variants", help="Every what-if of the action, in every wording."),
@@ -101,7 +99,7 @@ def preview(
     templates: TemplatesFolder = None,
     rules: RulesFolder = None,
     knowledge: KnowledgeFolder = None,
-    format_: Annotated[Format, typer.Option("--format", help="How it is written.")] = Format.text,
+    format_: Annotated[Format, typer.Option("--format", help="How it is written.")] = "text",
 ) -> None:
     """Show what a text says for a request, with the placeholders it uses and their values.
 
@@ -112,11 +110,11 @@ def preview(
         advisor,
         advisor.advise(asked.checked(advisor.knowledge)),
         action,
-        length=length.value,
+        length=length,
         templates=templates,
         every=all_variants,
     )
-    as_json = format_ is Format.json
+    as_json = format_ == "json"
     typer.echo(preview_json(shown) if as_json else preview_text(shown), nl=False)
 
 
@@ -228,7 +226,7 @@ def check_house_folder(
     ] = _SAMPLE,
     format_: Annotated[
         FindingsFormat, typer.Option("--format", help="How findings are written.")
-    ] = FindingsFormat.text,
+    ] = "text",
     output: Output = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 1 on warnings too.")] = False,
 ) -> None:
@@ -241,8 +239,8 @@ def check_house_folder(
     """
     house = _house(folder) if folder else House(*own.folders)
     looked = check_house(house, sample=sample, progress=progress_line())
-    text = WRITERS[format_.value](looked.problems)
-    write(text + (_house_summary(looked) if format_ is FindingsFormat.text else ""), output)
+    text = WRITERS[format_](looked.problems)
+    write(text + (_house_summary(looked) if format_ == "text" else ""), output)
     if any(found.is_error or strict for found in looked.problems):
         raise typer.Exit(1)
 
