@@ -186,39 +186,68 @@ _LINE_S = 10.0
 """Seconds between two plain lines."""
 
 
-class BatchProgress:
-    """Shows scenarios done, the rate and the time that remains."""
+class _Bars:
+    """Bars on a terminal, on stderr; elsewhere a line is written now and then."""
 
-    def __init__(self, scenarios: int) -> None:
-        self._scenarios = scenarios
+    left, extra = "{task.description}", ""
+    """What stands before each bar, and behind its numbers."""
+
+    def __init__(self) -> None:
         self._started = self._said = time.monotonic()
         self._bar: Progress | None = None
-        self._task: TaskID | None = None
-        self._held_up = ""
+        self._tasks: dict[str, TaskID] = {}
 
     @contextmanager
     def shown(self) -> Iterator[None]:
-        """Keep the bar up while a batch runs."""
+        """Keep the bars up while a command runs."""
         if not sys.stderr.isatty():
             yield
             return
-        self._bar = _batch_bar()
-        self._task = self._bar.add_task("", total=self._scenarios, rate="")
+        from rich import progress  # noqa: PLC0415  only on a terminal
+        from rich.console import Console  # noqa: PLC0415
+
+        self._bar = progress.Progress(
+            *map(progress.TextColumn, filter(None, [self.left])),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            *map(progress.TextColumn, filter(None, [self.extra])),
+            progress.TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
         with self._bar:
             yield
 
-    def tell(self, totals: Totals) -> None:
-        """Take the state after a shard."""
+    def _moved(self, step: str, done: int, of: int, line: str, rate: str = "") -> None:
+        """Take how far a step is: shown by its bar, else by a line every ten seconds."""
         now = time.monotonic()
-        rate = totals.made / (now - self._started) if totals.made else 0.0
-        there = totals.reports + totals.failed
-        self._tell_once(totals.held_up)
-        if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=there, rate=f"{rate:,.0f}/s" if rate else "")
+        if self._bar is not None:
+            if step not in self._tasks:
+                self._tasks[step] = self._bar.add_task(step, total=of, rate=rate)
+            self._bar.update(self._tasks[step], completed=done, total=of, rate=rate)
         elif now - self._said >= _LINE_S:
             self._said = now
-            sys.stderr.write(f"{self._line(totals, there, rate)}\n")
+            sys.stderr.write(f"{line}\n")
             sys.stderr.flush()
+
+
+class BatchProgress(_Bars):
+    """Shows scenarios done, the rate and the time that remains."""
+
+    left, extra = "", "{task.fields[rate]}"
+
+    def __init__(self, scenarios: int) -> None:
+        super().__init__()
+        self._scenarios = scenarios
+        self._held_up = ""
+
+    def tell(self, totals: Totals) -> None:
+        """Take the state after a shard."""
+        rate = totals.made / (time.monotonic() - self._started) if totals.made else 0.0
+        there = totals.reports + totals.failed
+        self._tell_once(totals.held_up)
+        line, shown = self._line(totals, there, rate), f"{rate:,.0f}/s" if rate else ""
+        self._moved("", there, self._scenarios, line, shown)
 
     def _tell_once(self, why: str) -> None:
         if why and why != self._held_up:
@@ -242,62 +271,16 @@ def _clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}"
 
 
-def _batch_bar() -> Progress:
-    from rich import progress  # noqa: PLC0415  only on a terminal
-    from rich.console import Console  # noqa: PLC0415
-
-    return progress.Progress(
-        progress.BarColumn(),
-        progress.MofNCompleteColumn(),
-        progress.TextColumn("{task.fields[rate]}"),
-        progress.TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-
-
 STOPPED = 130
 """Exit code of a command that Ctrl-C stopped."""
 
 
-class Steps:
-    """Shows one bar for each step, on stderr."""
-
-    def __init__(self) -> None:
-        self._said = time.monotonic()
-        self._bar: Progress | None = None
-        self._tasks: dict[str, TaskID] = {}
-
-    @contextmanager
-    def shown(self) -> Iterator[None]:
-        """Keep the bars up while a command runs."""
-        if not sys.stderr.isatty():
-            yield
-            return
-        from rich import progress  # noqa: PLC0415  only on a terminal
-        from rich.console import Console  # noqa: PLC0415
-
-        self._bar = progress.Progress(
-            progress.TextColumn("{task.description}"),
-            progress.BarColumn(),
-            progress.MofNCompleteColumn(),
-            progress.TimeRemainingColumn(),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        with self._bar:
-            yield
+class Steps(_Bars):
+    """Shows one bar for each step."""
 
     def tell(self, step: str, done: int, of: int) -> None:
         """Take the state of a step."""
-        if self._bar is not None:
-            if step not in self._tasks:
-                self._tasks[step] = self._bar.add_task(step, total=of)
-            self._bar.update(self._tasks[step], completed=done, total=of)
-        elif time.monotonic() - self._said >= _LINE_S:
-            self._said = time.monotonic()
-            sys.stderr.write(f"{step}: {done:,} of {of:,}\n")
-            sys.stderr.flush()
+        self._moved(step, done, of, f"{step}: {done:,} of {of:,}")
 
 
 def progress_line() -> Callable[[int, int], None]:

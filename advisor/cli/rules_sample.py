@@ -14,7 +14,7 @@ from advisor.workbench.bulk import evaluate_all
 from advisor.workbench.comparison import compare_sides
 from advisor.workbench.cover import cover as measure
 from advisor.workbench.cover_views import cover_html, cover_json, cover_text
-from advisor.workbench.diff_views import diff_json, diff_markdown, diff_text
+from advisor.workbench.diff_views import View
 from advisor.workbench.fact_store_files import Origin, sampled_facts
 from advisor.workbench.mutation_run import Search, mutated_rules, mutation_json, mutation_text
 from advisor.workbench.sides import Folders, base_side, load_side
@@ -98,8 +98,8 @@ def diff(
         difference, prose, beside = compare_sides(
             old, new, sample, workers=workers, progress=progress_line()
         )
-    views = {"text": diff_text, "markdown": diff_markdown, "json": diff_json}
-    write(views[format_](difference, prose, beside, base=base, examples=examples), output)
+    view = View(difference, prose, beside, base, examples)
+    write({"text": view.text, "markdown": view.markdown, "json": view.json}[format_](), output)
     if fail_on and (difference.fails(fail_on) or (prose and prose.reworded and fail_on == "any")):
         raise typer.Exit(DIFFERS)
 

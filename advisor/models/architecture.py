@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct, field
 
@@ -175,6 +175,22 @@ class Gguf(Struct, frozen=True):
 
 
 _NOT_STORED = Gguf("")
+
+
+def laid_out(blocks: Blocks, **how: Any) -> Gguf:
+    """Give the GGUF architecture of layers that are stored in a known way."""
+    return Gguf(blocks.architecture, blocks=blocks, **how)
+
+
+def class_sizes(hidden: int, width: int, layers: int, heads: int, **more: int) -> dict[str, object]:
+    """Give the sizes of a class, of a text model or a tower, as a config states them."""
+    return {
+        "hidden_size": hidden,
+        "intermediate_size": width,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        **more,
+    }
 
 
 class Family(Struct, frozen=True):

@@ -200,11 +200,6 @@ class Shape(Struct, frozen=True, omit_defaults=True):
     cache_loose: float = 0.0
     """Share of the cache by which the true one may be smaller."""
 
-    @property
-    def full_layers(self) -> int:
-        """Layers whose cache grows with the whole context."""
-        return sum(kind in "FH" for kind in self.layer_kinds)
-
 
 _LISTS: Final = (
     "modules_to_not_convert",

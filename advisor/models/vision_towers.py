@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from advisor.models.architecture import Arch
+from advisor.models.architecture import Arch, class_sizes
 from advisor.models.config_keys import Keys
 
 CHANNELS: Final = 3
@@ -193,19 +193,8 @@ class VisionFamily(Struct, frozen=True):
     """Class sizes: a nested config states only differences."""
 
 
-def tower_sizes(hidden: int, width: int, layers: int, heads: int, **more: int) -> dict[str, object]:
-    """Class sizes of a tower."""
-    return {
-        "hidden_size": hidden,
-        "intermediate_size": width,
-        "num_hidden_layers": layers,
-        "num_attention_heads": heads,
-        **more,
-    }
-
-
-_SIGLIP = tower_sizes(768, 3072, 12, 12, image_size=224, patch_size=16)
-_IDEFICS = tower_sizes(1152, 3072, 12, 16, image_size=224, patch_size=32)
+_SIGLIP = class_sizes(768, 3072, 12, 12, image_size=224, patch_size=16)
+_IDEFICS = class_sizes(1152, 3072, 12, 16, image_size=224, patch_size=32)
 _QWEN_OUT = {"depth": 32, "patch_size": 14, "out_hidden_size": 3584}
 _QWEN25 = VisionFamily(
     qwen2_5_vl, {**_QWEN_OUT, "hidden_size": 3584, "intermediate_size": 3420, "num_heads": 16}
@@ -235,18 +224,18 @@ _GLM4V = VisionFamily(
         "out_hidden_size": 4096,
     },
 )
-_MOON = VisionFamily(moonvit, tower_sizes(1152, 4304, 27, 16, patch_size=14))
+_MOON = VisionFamily(moonvit, class_sizes(1152, 4304, 27, 16, patch_size=14))
 
 TOWERS: Final[Mapping[str, VisionFamily]] = {
     "clip_vision_model": VisionFamily(
-        clip, tower_sizes(768, 3072, 12, 12, image_size=224, patch_size=32)
+        clip, class_sizes(768, 3072, 12, 12, image_size=224, patch_size=32)
     ),
     "siglip_vision_model": VisionFamily(siglip, _SIGLIP),
     "idefics3_vision": VisionFamily(idefics, _IDEFICS),
     "idefics3": VisionFamily(idefics, _IDEFICS),
     "smolvlm_vision": VisionFamily(idefics, _IDEFICS),
     "pixtral": VisionFamily(
-        pixtral, tower_sizes(1024, 4096, 24, 16, image_size=1024, patch_size=16)
+        pixtral, class_sizes(1024, 4096, 24, 16, image_size=1024, patch_size=16)
     ),
     "qwen2_vl_vision": VisionFamily(
         qwen2_vl, {**_QWEN_OUT, "embed_dim": 1280, "mlp_ratio": 4, "hidden_size": 3584}
@@ -258,7 +247,7 @@ TOWERS: Final[Mapping[str, VisionFamily]] = {
     "llama4_vision_model": VisionFamily(
         llama4,
         {
-            **tower_sizes(768, 5632, 34, 16, image_size=448, patch_size=14),
+            **class_sizes(768, 5632, 34, 16, image_size=448, patch_size=14),
             "projector_input_dim": 4096,
             "projector_output_dim": 4096,
         },
@@ -266,9 +255,9 @@ TOWERS: Final[Mapping[str, VisionFamily]] = {
     "glm4v_vision": _GLM4V,
     "glm4v_moe_vision": _GLM4V,
     "kimi_k25_vision": _MOON,
-    "gemma4_vision": VisionFamily(gemma4, tower_sizes(768, 3072, 16, 12, patch_size=16)),
+    "gemma4_vision": VisionFamily(gemma4, class_sizes(768, 3072, 16, 12, patch_size=16)),
     "internvl_vision": VisionFamily(
-        internvit, tower_sizes(1024, 4096, 24, 16, image_size=448, patch_size=14)
+        internvit, class_sizes(1024, 4096, 24, 16, image_size=448, patch_size=14)
     ),
 }
 

@@ -36,33 +36,18 @@ _TEXT: tuple[type[nodes.Node], ...] = (
 _REPORT: tuple[type[nodes.Node], ...] = (*_TEXT, nodes.For, nodes.Getattr)
 _LOOPING = frozenset({"report", "site"})
 _WORDS: Mapping[type[nodes.Node], tuple[str, str]] = {
-    nodes.Add: ("+", "arithmetic ('+')"),
-    nodes.Sub: ("-", "arithmetic ('-')"),
-    nodes.Mul: ("*", "arithmetic ('*')"),
-    nodes.Div: ("/", "arithmetic ('/')"),
-    nodes.FloorDiv: ("//", "arithmetic ('//')"),
-    nodes.Mod: ("%", "arithmetic ('%')"),
-    nodes.Pow: ("**", "arithmetic ('**')"),
-    nodes.Neg: ("-", "arithmetic ('-')"),
-    nodes.Pos: ("+", "arithmetic ('+')"),
     nodes.Concat: ("~", "joining with '~'"),
     nodes.Call: ("(", "calling a function"),
     nodes.Getitem: ("[", "looking into a value with [ ]"),
     nodes.Dict: ("{", "a dictionary"),
     nodes.For: ("for", "a loop"),
-    nodes.Include: ("include", "'include'"),
-    nodes.Import: ("import", "'import'"),
-    nodes.FromImport: ("from", "'from'"),
-    nodes.Extends: ("extends", "'extends'"),
-    nodes.Block: ("block", "'block'"),
-    nodes.Macro: ("macro", "'macro'"),
-    nodes.CallBlock: ("call", "'call'"),
     nodes.FilterBlock: ("filter", "a 'filter' block"),
-    nodes.With: ("with", "'with'"),
-    nodes.Assign: ("set", "'set'"),
-    nodes.AssignBlock: ("set", "'set'"),
-    nodes.Scope: ("autoescape", "'autoescape'"),
 }
+_STATEMENTS: Mapping[type[nodes.Node], str] = {
+    nodes.Include: "include", nodes.Import: "import", nodes.FromImport: "from",
+    nodes.Extends: "extends", nodes.Block: "block", nodes.Macro: "macro", nodes.CallBlock: "call",
+    nodes.With: "with", nodes.Assign: "set", nodes.AssignBlock: "set", nodes.Scope: "autoescape",
+}  # fmt: skip
 _MAX_LOOP_DEPTH = 3
 _LONGEST_SEPARATOR = 10
 _ADVICE = "Templates hold text, placeholders and conditions; figures are computed before."
@@ -109,9 +94,17 @@ def _forbidden(node: nodes.Node, folder: Folder, line: int) -> Violation | None:
     if isinstance(node, nodes.Getattr):
         word, what = node.attr, f"the attribute '{node.attr}'"
     else:
-        name = type(node).__name__
-        word, what = _WORDS.get(type(node), ("", f"'{name}'"))
+        word, what = _named(node)
     return Violation(line, f"{what} is not allowed in templates/{folder}", _ADVICE, word)
+
+
+def _named(node: nodes.Node) -> tuple[str, str]:
+    """Give the word of a part that is not allowed, and what it is called."""
+    sign = node.operator if isinstance(node, nodes.BinExpr | nodes.UnaryExpr) else ""
+    if sign and not isinstance(node, nodes.And | nodes.Or | nodes.Not):
+        return sign, f"arithmetic ('{sign}')"
+    word = _STATEMENTS.get(type(node), "")
+    return _WORDS.get(type(node), (word, f"'{word or type(node).__name__}'"))
 
 
 def _detail(node: nodes.Node, line: int) -> Violation | None:

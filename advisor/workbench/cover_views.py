@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from html import escape
+from pathlib import Path
 
 from advisor.report.figures import aligned
 from advisor.units import counted
@@ -173,16 +174,7 @@ def _threshold_object(threshold: Threshold) -> dict[str, object]:
     }
 
 
-_STYLE = """
-body{font:14px/1.45 system-ui,sans-serif;margin:2rem;color:#1b1b1b;background:#fff}
-table{border-collapse:collapse;margin:1rem 0}
-th,td{padding:2px 7px;text-align:right;white-space:nowrap}
-th{font-weight:600}thead th{position:sticky;top:0;background:#fff}
-.name{text-align:left}.turn{writing-mode:vertical-rl;transform:rotate(180deg);text-align:left}
-.axis{border-left:2px solid #fff;text-align:left}code{font-size:13px}
-.none{color:#a32}
-@media (prefers-color-scheme:dark){body,thead th{background:#16181c;color:#e4e4e4}}
-"""
+_STYLE = Path(__file__).with_name("cover.css")
 
 
 def cover_html(coverage: Coverage) -> str:
@@ -203,7 +195,7 @@ def cover_html(coverage: Coverage) -> str:
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
-        f"<title>Rule coverage</title><style>{_STYLE}</style></head><body>"
+        f"<title>Rule coverage</title><style>\n{_STYLE.read_text('utf-8')}</style></head><body>"
         f"<h1>Rule coverage</h1><p>{counted(len(coverage.rules), 'rule')} over "
         f"{counted(coverage.scenarios, 'scenario')}. A cell is the share of its column's scenarios "
         "in which the rule fires; darker is more.</p>"

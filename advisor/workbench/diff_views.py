@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from msgspec import Struct
+
 from advisor.report.figures import aligned
 from advisor.units import counted
 from advisor.workbench.causes import Prose
@@ -29,22 +31,31 @@ _MOST_ENTRIES = 8
 """Entries of knowledge that are listed."""
 
 
-def diff_text(
-    difference: Difference,
-    prose: Prose | None,
-    beside: Beside | None = None,
-    *,
-    base: str,
-    examples: int,
-) -> str:
-    """Write a difference for a terminal."""
-    return "\n".join(_text(difference, prose, beside, base, examples)) + "\n"
+class View(Struct, frozen=True):
+    """A difference, and how it is told."""
+
+    difference: Difference
+    prose: Prose | None
+    beside: Beside | None = None
+    base: str = ""
+    examples: int = 0
+
+    def text(self) -> str:
+        """Write it for a terminal."""
+        return "\n".join(_text(self)) + "\n"
+
+    def markdown(self) -> str:
+        """Write it for a pull request."""
+        return "\n".join(_markdown(self)) + "\n"
+
+    def json(self) -> str:
+        """Write it for programs."""
+        return json.dumps(_object(self), indent=2) + "\n"
 
 
-def _text(
-    d: Difference, prose: Prose | None, beside: Beside | None, base: str, examples: int
-) -> Iterator[str]:
-    yield f"Compared with {base}: {counted(d.compared, 'scenario')} of the catalogue"
+def _text(view: View) -> Iterator[str]:
+    d, beside, examples = view.difference, view.beside, view.examples
+    yield f"Compared with {view.base}: {counted(d.compared, 'scenario')} of the catalogue"
     if d.refused:
         yield f"  {counted(d.refused, 'scenario')} more cannot be asked there, and are left out"
     yield from (f"  {line}" for line in _edits(d, beside))
@@ -62,8 +73,8 @@ def _text(
             yield ""
             yield f"  advisor advise {request_line(change.request)}"
             yield from (f"    {line}" for line in _side_by_side(change))
-    yield from _of_cases(beside, base, examples)
-    yield from _prose(prose, examples)
+    yield from _of_cases(view)
+    yield from _prose(view)
 
 
 def _tried(d: Difference) -> Iterator[str]:
@@ -74,20 +85,21 @@ def _tried(d: Difference) -> Iterator[str]:
     yield f"(causes: {some} decided again with one change left out, or alone)"
 
 
-def _of_cases(beside: Beside | None, base: str, examples: int) -> Iterator[str]:
+def _of_cases(view: View) -> Iterator[str]:
     """Show what the cases of edited rules ask and the sample need not hold."""
+    beside = view.beside
     if beside is None or not beside.cases:
         return
     yield ""
     asked = counted(beside.asked, "request")
     yield f"Of {asked} in cases of these rules, {len(beside.cases)} would be answered otherwise"
-    for item in beside.cases[: max(examples, 1)]:
+    for item in beside.cases[: max(view.examples, 1)]:
         yield ""
         yield f"  {item.rule}: advisor advise {request_line(item.change.request)}"
         if item.answered_before:
             yield from (f"    {line}" for line in _side_by_side(item.change))
         else:
-            yield f"    {base} cannot answer it; what is said now:"
+            yield f"    {view.base} cannot answer it; what is said now:"
             yield from (f"    {line}" for line in _said_now(item.change.after))
 
 
@@ -98,7 +110,7 @@ def _said_now(standing: Standing) -> Iterator[str]:
         yield from (f"{'':<7}  {line}" for line in rest)
 
 
-def _summary(d: Difference, beside: Beside | None = None) -> str:
+def _summary(d: Difference, beside: Beside | None) -> str:
     if not d.changes and beside and beside.cases:
         return "No report of the sample changes."
     if not d.changes:
@@ -180,7 +192,8 @@ _READ: Mapping[str, Callable[[Standing], Sequence[str]]] = {
 }
 
 
-def _prose(prose: Prose | None, examples: int) -> Iterator[str]:
+def _prose(view: View) -> Iterator[str]:
+    prose = view.prose
     if prose is None or not (prose.templates or prose.reworded):
         return
     yield ""
@@ -193,28 +206,15 @@ def _prose(prose: Prose | None, examples: int) -> Iterator[str]:
     )
     some = f" (of the {prose.tried:,} looked at)" if prose.tried < len(prose.reworded) else ""
     yield from (f"  {name}: {counted(n, 'report')}{some}" for name, n in prose.causes.items())
-    for item in prose.reworded[:examples]:
+    for item in prose.reworded[: view.examples]:
         yield ""
         yield f"  advisor advise {request_line(item.request)}"
         yield from (f"    {line}" for line in item.lines)
 
 
-def diff_markdown(
-    difference: Difference,
-    prose: Prose | None,
-    beside: Beside | None = None,
-    *,
-    base: str,
-    examples: int,
-) -> str:
-    """Write a difference for a pull request."""
-    return "\n".join(_markdown(difference, prose, beside, base, examples)) + "\n"
-
-
-def _markdown(
-    d: Difference, prose: Prose | None, beside: Beside | None, base: str, examples: int
-) -> Iterator[str]:
-    yield f"## Compared with `{base}`"
+def _markdown(view: View) -> Iterator[str]:
+    d, beside, examples = view.difference, view.beside, view.examples
+    yield f"## Compared with `{view.base}`"
     yield ""
     summary = _summary(d, beside).rstrip(".")
     yield f"{summary}, of {counted(d.compared, 'scenario')} of the catalogue."
@@ -240,23 +240,15 @@ def _markdown(
             yield "```text"
             yield from _side_by_side(change)
             yield "```"
-    yield from _of_cases(beside, base, examples)
-    yield from _prose(prose, examples)
+    yield from _of_cases(view)
+    yield from _prose(view)
 
 
-def diff_json(
-    difference: Difference,
-    prose: Prose | None,
-    beside: Beside | None = None,
-    *,
-    base: str,
-    examples: int,
-) -> str:
-    """Write a difference for programs."""
-    d = difference
-    made = {
+def _object(view: View) -> Mapping[str, object]:
+    d, prose, beside, examples = view.difference, view.prose, view.beside, view.examples
+    return {
         "schema_version": 1,
-        "base": base,
+        "base": view.base,
         "compared": d.compared,
         "left_out": d.refused,
         "changed": len(d.changes),
@@ -286,7 +278,6 @@ def diff_json(
         ],
         "prose": prose and _prose_object(prose, examples),
     }
-    return json.dumps(made, indent=2) + "\n"
 
 
 _RULE = "rule "

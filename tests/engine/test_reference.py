@@ -48,7 +48,6 @@ def test_concluded_facts_lead_to_firings_per_option(name: str) -> None:
     outcome = make(name, OFFER, STATE).run({"memory.required": 9, "memory.usable": 8.5}, OPTIONS)
     assert outcome.firings == (Firing("offer", "q4"), Firing("state"))
     assert outcome.concluded == {"fit.state": "too_big"}
-    assert outcome.supports == {"fit.state": ("state",)}
 
 
 @pytest.mark.parametrize("name", ENGINES)

@@ -8,7 +8,7 @@ from pathlib import Path
 from advisor.workbench.causes import Prose
 from advisor.workbench.comparison import compare_sides
 from advisor.workbench.diff import Difference
-from advisor.workbench.diff_views import diff_json, diff_text
+from advisor.workbench.diff_views import View
 from advisor.workbench.sides import Folders, base_side, load_side
 
 SAMPLE = 16
@@ -52,7 +52,7 @@ def compared(
 ) -> tuple[Difference, Prose | None, str]:
     with base_side(base, folders) as old:
         found, prose, beside = compare_sides(old, load_side(folders), sample, workers=1)
-    return found, prose, diff_text(found, prose, beside, base=base, examples=1)
+    return found, prose, View(found, prose, beside, base=base, examples=1).text()
 
 
 def test_words_are_compared_where_knowledge_differs_too(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_json_tells_causes_too(tmp_path: Path) -> None:
     folders = house(tmp_path, {"rules/mine.yaml": rules})
     with base_side("built-in", folders) as old:
         found, prose, beside = compare_sides(old, load_side(folders), SAMPLE, workers=1)
-    data = json.loads(diff_json(found, prose, beside, base="built-in", examples=1))
+    data = json.loads(View(found, prose, beside, base="built-in", examples=1).json())
     assert [one["cause"] for one in data["causes"]] == ["rule first"]
     assert [one["rule"] for one in data["rules"]] == ["first"]
     assert data["causes"][0]["changed"] == data["changed"] > 0

@@ -20,7 +20,7 @@ from advisor.workbench.causes import causes_between
 from advisor.workbench.comparison import Tried, attributed, compare_sides
 from advisor.workbench.cover import Standing, standings
 from advisor.workbench.diff import Difference, compare
-from advisor.workbench.diff_views import diff_json, diff_markdown, diff_text
+from advisor.workbench.diff_views import View
 from advisor.workbench.fact_store import FactStore
 from advisor.workbench.sides import Folders, base_side, load_side
 from tests.workbench.conftest import edited
@@ -42,7 +42,7 @@ def test_the_same_rules_change_nothing(evaluation: Evaluation, rules_copy: Path)
     found = difference(evaluation, rules_copy)
     assert not found.edits
     assert not found.changes
-    assert "changes nothing" in diff_text(found, None, base="HEAD", examples=2)
+    assert "changes nothing" in View(found, None, base="HEAD", examples=2).text()
 
 
 def test_a_raised_threshold_changes_the_reports_it_should(
@@ -183,7 +183,7 @@ def test_changed_knowledge_is_compared_on_both_sides(tmp_path: Path) -> None:
         ("tight", "fits")
     }
     assert {*prose.causes} <= {"policy tight_below_percent"}
-    text = diff_text(found, prose, base="base", examples=1)
+    text = View(found, prose, base="base", examples=1).text()
     assert "knowledge changed" in text
     assert "\npolicy tight_below_percent: " in text
 
@@ -217,7 +217,7 @@ def test_changed_templates_are_compared_by_their_words(tmp_path: Path, store: Fa
     assert prose.templates == ["notes/tight-headroom.md.j2"]
     assert prose.concerned == prose.read == len(prose.reworded) > 0
     assert any("squeeze" in line for line in prose.reworded[0].lines)
-    assert "read otherwise" in diff_text(found, prose, base="base", examples=1)
+    assert "read otherwise" in View(found, prose, base="base", examples=1).text()
 
 
 def test_a_text_that_another_layer_covers_is_told_once(tmp_path: Path, store: FactStore) -> None:
@@ -311,9 +311,9 @@ def test_views_say_the_same(evaluation: Evaluation, rules_copy: Path) -> None:
         "option.quality_loss: at most 5 %",
     )
     found = difference(evaluation, rules_copy)
-    text = diff_text(found, None, base="HEAD", examples=1)
-    markdown = diff_markdown(found, None, base="HEAD", examples=1)
-    data = json.loads(diff_json(found, None, base="HEAD", examples=1))
+    text = View(found, None, base="HEAD", examples=1).text()
+    markdown = View(found, None, base="HEAD", examples=1).markdown()
+    data = json.loads(View(found, None, base="HEAD", examples=1).json())
     assert data["changed"] == len(found.changes) > 0
     assert f"{len(found.changes)} report" in text
     assert f"| **all** | {len(found.changes)} |" in markdown

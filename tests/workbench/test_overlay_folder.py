@@ -10,7 +10,7 @@ from advisor.advice import Advisor
 from advisor.cli.init import write_starter
 from advisor.workbench.cases import Runner
 from advisor.workbench.comparison import compare_sides
-from advisor.workbench.diff_views import diff_json, diff_text
+from advisor.workbench.diff_views import View
 from advisor.workbench.lint.templates import check_templates
 from advisor.workbench.scenario_file import load_scenarios
 from advisor.workbench.sides import Folders, base_side, load_side
@@ -84,11 +84,11 @@ def test_diff_shows_what_a_rule_about_an_own_card_changes(house: Path) -> None:
     folders = Folders(house / "rules", house / "templates", house / "knowledge")
     with base_side("built-in", folders) as old:
         found, prose, beside = compare_sides(old, load_side(folders), 20, workers=1)
-    text = diff_text(found, prose, beside, base="built-in", examples=1)
+    text = View(found, prose, beside, base="built-in", examples=1).text()
     assert "card Example 48 GB card: added" in text
     assert f"{RULE}: added; fires in none of the scenarios" in text
     assert "Of 1 request in cases of these rules, 1 would be answered otherwise" in text
     assert "built-in cannot answer it; what is said now:" in text
-    assert '"answered_before": false' in diff_json(
-        found, prose, beside, base="built-in", examples=1
+    assert (
+        '"answered_before": false' in View(found, prose, beside, base="built-in", examples=1).json()
     )

@@ -170,23 +170,15 @@ def in_parts(items: Sequence[T], make: Make[T]) -> list[File]:
         count = max(len(chunks) + 1, -(-len(chunks) * largest // ROOM_BYTES))
 
 
-def pager(site: Site, path: str, number: int, count: int, names: Sequence[str] = ()) -> str:
+def pager(site: Site, path: str, number: int, count: int) -> str:
     """Link the parts of a list; empty where there is only one.
 
-    Args:
-        site: What all pages share.
-        path: Of the first part, as seen from this page's folder.
-        number: This part, from 1.
-        count: How many there are.
-        names: What to call them; their numbers if left out.
+    ``path`` is that of the first, as seen from this page's folder.
     """
     if count == 1:
         return ""
     items: list[Mapping[str, str]] = [
-        {
-            "name": names[at - 1] if names else str(at),
-            "href": "" if at == number else numbered(path, at),
-        }
+        {"name": str(at), "href": "" if at == number else numbered(path, at)}
         for at in range(1, count + 1)
     ]
     return site.piece("pager", {"items": items})

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final, cast
 
 from advisor.files import data_dir
-from advisor.models.architecture import Arch, Family
+from advisor.models.architecture import Arch, Family, class_sizes
 from advisor.models.architectures.classic import CLASSIC, HASHED
 from advisor.models.architectures.dense import DENSE
 from advisor.models.architectures.encoders import ENCODERS
@@ -34,7 +34,6 @@ from advisor.models.vision_towers import (
     biased_block,
     clip,
     siglip,
-    tower_sizes,
 )
 
 FAMILIES: Final[dict[str, Family]] = {
@@ -112,7 +111,7 @@ def _queries(outer: Keys, _: Tower, a: Arch) -> int:
 
 
 _MINICPM_TOWER: Final = VisionFamily(
-    siglip, {**tower_sizes(1152, 4304, 27, 16, patch_size=14), **NO_HEAD}
+    siglip, {**class_sizes(1152, 4304, 27, 16, patch_size=14), **NO_HEAD}
 )
 WRAPPERS: Final[dict[str, Wrapper]] = {
     **OTHER_WRAPPERS,
@@ -125,7 +124,7 @@ WRAPPERS: Final[dict[str, Wrapper]] = {
         _halved_twice,
         tied=True,
         tower=VisionFamily(
-            _segmenter, tower_sizes(768, 3072, 12, 12, image_size=1024, patch_size=16)
+            _segmenter, class_sizes(768, 3072, 12, 12, image_size=1024, patch_size=16)
         ),
     ),
     "blip-2": Wrapper(
@@ -133,7 +132,7 @@ WRAPPERS: Final[dict[str, Wrapper]] = {
         "blip_2_vision_model",
         _queries,
         text_may_tie=True,
-        tower=VisionFamily(_eva, tower_sizes(1408, 6144, 39, 16, image_size=224, patch_size=14)),
+        tower=VisionFamily(_eva, class_sizes(1408, 6144, 39, 16, image_size=224, patch_size=14)),
     ),
     **{
         f"minicpmv {version}": Wrapper(text, "siglip", _resampler, tower=_MINICPM_TOWER)

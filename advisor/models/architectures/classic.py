@@ -16,6 +16,7 @@ from advisor.models.architecture import (
     four_hidden,
     four_hidden_width,
     gated,
+    laid_out,
     projections,
     two_hidden,
 )
@@ -197,10 +198,8 @@ CLASSIC: Final[Mapping[str, Family]] = {
         window=stated_window,
         defaults={"use_bias": True},
         gguf=(
-            Gguf(
-                "starcoder2",
-                blocks=Blocks("starcoder2", exact=True, qkv_bias=True, every_bias=True),
-                windows=False,
+            laid_out(
+                Blocks("starcoder2", exact=True, qkv_bias=True, every_bias=True), windows=False
             ),
         ),
         gated=False,
@@ -209,14 +208,14 @@ CLASSIC: Final[Mapping[str, Family]] = {
         attention=(projections, when("use_qkv_bias", qkv_bias), when("qk_layernorm", wide_norms)),
         norms=(two_hidden, unless("use_parallel_residual", two_hidden)),
         final=_GPT.final,
-        gguf=(Gguf("stablelm", blocks=Blocks("stablelm")),),
+        gguf=(laid_out(Blocks("stablelm")),),
     ),
     "nemotron": Family(
         attention=(projections, when("attention_bias", all_bias)),
         dense=(up_down, when("mlp_bias", up_down_bias)),
         norms=_GPT.norms,
         final=_GPT.final,
-        gguf=(Gguf("nemotron", blocks=Blocks("nemotron")),),
+        gguf=(laid_out(Blocks("nemotron")),),
         gated=False,
     ),
     "falcon": replace(

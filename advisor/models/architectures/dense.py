@@ -11,8 +11,10 @@ from advisor.models.architecture import (
     Arch,
     Family,
     Gguf,
+    class_sizes,
     four_hidden,
     gated,
+    laid_out,
     one_hidden,
     projections,
     stated_width,
@@ -49,38 +51,18 @@ _LLAMA = Family(
     dense=(gated, when("mlp_bias", gate_bias)),
     kinds=stated_or(sliding_everywhere),
     window=stated_window,
-    sizes={
-        "hidden_size": 4096,
-        "intermediate_size": 11008,
-        "num_hidden_layers": 32,
-        "num_attention_heads": 32,
-        "vocab_size": 32000,
-    },
+    sizes=class_sizes(4096, 11008, 32, 32, vocab_size=32000),
 )
 _MISTRAL = Family(
     kinds=stated_or(sliding_everywhere),
     window=stated_window,
-    sizes={
-        "hidden_size": 4096,
-        "intermediate_size": 14336,
-        "num_hidden_layers": 32,
-        "num_attention_heads": 32,
-        "num_key_value_heads": 8,
-        "vocab_size": 32000,
-    },
+    sizes=class_sizes(4096, 14336, 32, 32, num_key_value_heads=8, vocab_size=32000),
 )
 _QWEN2 = Family(
     attention=(projections, qkv_bias),
     kinds=stated_or(sliding_above),
     window=stated_window,
-    sizes={
-        "hidden_size": 4096,
-        "intermediate_size": 22016,
-        "num_hidden_layers": 32,
-        "num_attention_heads": 32,
-        "num_key_value_heads": 32,
-        "vocab_size": 151936,
-    },
+    sizes=class_sizes(4096, 22016, 32, 32, num_key_value_heads=32, vocab_size=151936),
 )
 _QWEN3 = Family(
     attention=(projections, head_norms, when("attention_bias", all_bias)),
@@ -120,87 +102,65 @@ DENSE: Final[Mapping[str, Family]] = {
     "llama": replace(
         _LLAMA,
         gguf=(
-            Gguf("llama", moe_type="mixtral", blocks=Blocks("llama", exact=True)),
+            laid_out(Blocks("llama", exact=True), moe_type="mixtral"),
             Gguf("llama-embed", role="encoder"),
         ),
         also=("smolvlm_text",),
     ),
-    "aquila": replace(_LLAMA, gguf=(Gguf("llama", blocks=Blocks("llama"), reads=False),)),
-    "yi": replace(_LLAMA, gguf=(Gguf("llama", blocks=Blocks("llama"), reads=False),)),
+    "aquila": replace(_LLAMA, gguf=(laid_out(Blocks("llama"), reads=False),)),
+    "yi": replace(_LLAMA, gguf=(laid_out(Blocks("llama"), reads=False),)),
     "iquestcoder": _LLAMA,
     "helium": Family(
         attention=(square_output, when("attention_bias", qkv_bias)),
         dense=(gated, when("mlp_bias", gate_bias)),
-        gguf=(Gguf("llama", blocks=Blocks("llama"), reads=False),),
+        gguf=(laid_out(Blocks("llama"), reads=False),),
     ),
     "cwm": Family(
         attention=(projections, when("attention_bias", all_bias)),
         dense=(gated, when("mlp_bias", gate_bias)),
         kinds=stated_or(sliding_everywhere),
         window=stated_window,
-        gguf=(Gguf("llama", blocks=Blocks("llama"), reads=False),),
+        gguf=(laid_out(Blocks("llama"), reads=False),),
     ),
     "mistral": replace(
         _MISTRAL,
-        gguf=(Gguf("llama", blocks=Blocks("llama", exact=True), reads=False, windows=False),),
+        gguf=(laid_out(Blocks("llama", exact=True), reads=False, windows=False),),
     ),
-    "ministral": replace(
-        _MISTRAL, gguf=(Gguf("llama", blocks=Blocks("llama"), reads=False, windows=False),)
-    ),
-    "ministral3": replace(_MISTRAL, gguf=(Gguf("mistral3", blocks=Blocks("mistral3")),)),
+    "ministral": replace(_MISTRAL, gguf=(laid_out(Blocks("llama"), reads=False, windows=False),)),
+    "ministral3": replace(_MISTRAL, gguf=(laid_out(Blocks("mistral3")),)),
     "phi3": Family(
         kinds=stated_or(sliding_everywhere),
         window=stated_window,
-        gguf=(
-            Gguf(
-                "phi3",
-                blocks=Blocks("phi3", exact=True, fused_qkv=True, fused_up=True),
-                windows=False,
-            ),
-        ),
+        gguf=(laid_out(Blocks("phi3", exact=True, fused_qkv=True, fused_up=True), windows=False),),
     ),
     "phi3_v": Family(
         kinds=stated_or(sliding_everywhere),
         window=stated_window,
         uncounted=_vision_unknown,
-        gguf=(
-            Gguf(
-                "phi3",
-                blocks=Blocks("phi3", fused_qkv=True, fused_up=True),
-                reads=False,
-                windows=False,
-            ),
-        ),
+        gguf=(laid_out(Blocks("phi3", fused_qkv=True, fused_up=True), reads=False, windows=False),),
     ),
     "phi4mm": Family(
         kinds=stated_or(sliding_everywhere),
         window=stated_window,
         tied=True,
         uncounted=_vision_unknown,
-        gguf=(
-            Gguf(
-                "phi3",
-                blocks=Blocks("phi3", fused_qkv=True, fused_up=True),
-                reads=False,
-                windows=False,
-            ),
-        ),
+        gguf=(laid_out(Blocks("phi3", fused_qkv=True, fused_up=True), reads=False, windows=False),),
     ),
     "molmo": Family(attention=(projections, qkv_bias), uncounted=_vision_unknown),
-    "baichuan": Family(gguf=(Gguf("baichuan", blocks=Blocks("baichuan")),)),
+    "baichuan": Family(gguf=(laid_out(Blocks("baichuan")),)),
     "internlm2": Family(
         attention=(projections, when("bias", all_bias)),
-        gguf=(Gguf("internlm2", blocks=Blocks("internlm2")),),
+        gguf=(laid_out(Blocks("internlm2")),),
     ),
     "internlm3": Family(
         unsupported=("qkv_bias", "bias", "attention_bias", "mlp_bias"),
-        gguf=(Gguf("llama", blocks=Blocks("llama"), reads=False),),
+        gguf=(laid_out(Blocks("llama"), reads=False),),
     ),
-    "exaone": Family(gguf=(Gguf("exaone", blocks=Blocks("exaone")),)),
+    "exaone": Family(gguf=(laid_out(Blocks("exaone")),)),
     "granite": Family(
         attention=(projections, when("attention_bias", all_bias)),
         dense=(gated, when("mlp_bias", gate_bias)),
-        gguf=(Gguf("granite", blocks=Blocks("granite", exact=True)),),
+        gguf=(laid_out(Blocks("granite", exact=True)),),
     ),
     "granite_swa": Family(
         attention=(projections, sinks, when("attention_bias", all_bias)),
@@ -213,7 +173,7 @@ DENSE: Final[Mapping[str, Family]] = {
         attention=(projections, when("attention_bias", all_bias)),
         dense=(gated, when("mlp_bias", gate_bias)),
         norms=(two_hidden, when("use_post_norm", two_hidden)),
-        gguf=(Gguf("llama", blocks=Blocks("llama"), reads=False),),
+        gguf=(laid_out(Blocks("llama"), reads=False),),
     ),
     "smollm3": Family(
         attention=(projections, when("attention_bias", all_bias)),
@@ -221,7 +181,7 @@ DENSE: Final[Mapping[str, Family]] = {
         tied=True,
         kinds=stated_or(sliding_above),
         window=stated_window,
-        gguf=(Gguf("smollm3", blocks=Blocks("smollm3")),),
+        gguf=(laid_out(Blocks("smollm3")),),
     ),
     "seed_oss": Family(
         attention=(
@@ -231,25 +191,25 @@ DENSE: Final[Mapping[str, Family]] = {
         ),
         dense=(gated, when("mlp_bias", gate_bias)),
         defaults={"head_dim": 128, "attention_bias": True},
-        gguf=(Gguf("seed_oss", blocks=Blocks("seed_oss", qkv_bias=True)),),
+        gguf=(laid_out(Blocks("seed_oss", qkv_bias=True)),),
     ),
-    "ernie4_5": replace(_ERNIE, gguf=(Gguf("ernie4_5", blocks=Blocks("ernie4_5")),)),
+    "ernie4_5": replace(_ERNIE, gguf=(laid_out(Blocks("ernie4_5")),)),
     "arcee": Family(
         attention=(projections, when("attention_bias", all_bias)),
         dense=(up_down, when("mlp_bias", up_down_bias)),
-        gguf=(Gguf("arcee", blocks=Blocks("arcee")),),
+        gguf=(laid_out(Blocks("arcee")),),
         gated=False,
     ),
     "apertus": Family(
         attention=(projections, head_norms, when("attention_bias", all_bias)),
         dense=(up_down, activation_pair),
-        gguf=(Gguf("apertus", blocks=Blocks("apertus", qk_norm="head")),),
+        gguf=(laid_out(Blocks("apertus", qk_norm="head")),),
         gated=False,
     ),
     "nanochat": Family(dense=(up_down,), norms=(), final=(), unsupported=("attention_bias",)),
     "qwen2": replace(
         _QWEN2,
-        gguf=(Gguf("qwen2", blocks=Blocks("qwen2", exact=True, qkv_bias=True), windows=False),),
+        gguf=(laid_out(Blocks("qwen2", exact=True, qkv_bias=True), windows=False),),
     ),
     "qwen": replace(_QWEN2, read_width=_half_width),
     "muse_glimmer": Family(
@@ -258,31 +218,27 @@ DENSE: Final[Mapping[str, Family]] = {
         window=stated_window,
         defaults={"sliding_window_pattern": 4, "sliding_window": 2048},
     ),
-    "mimo": replace(
-        _QWEN2, gguf=(Gguf("qwen2", blocks=Blocks("qwen2", qkv_bias=True), reads=False),)
-    ),
+    "mimo": replace(_QWEN2, gguf=(laid_out(Blocks("qwen2", qkv_bias=True), reads=False),)),
     "qwen2_vl": replace(
         _QWEN2,
-        gguf=(Gguf("qwen2vl", blocks=Blocks("qwen2vl", qkv_bias=True)),),
+        gguf=(laid_out(Blocks("qwen2vl", qkv_bias=True)),),
         also=("qwen2_vl_text",),
     ),
     "qwen2_5_vl": replace(
         _QWEN2,
-        gguf=(Gguf("qwen2vl", blocks=Blocks("qwen2vl", qkv_bias=True), reads=False),),
+        gguf=(laid_out(Blocks("qwen2vl", qkv_bias=True), reads=False),),
         also=("qwen2_5_vl_text",),
     ),
     "qwen3": replace(
         _QWEN3,
-        gguf=(Gguf("qwen3", blocks=Blocks("qwen3", exact=True, qk_norm="head"), windows=False),),
+        gguf=(laid_out(Blocks("qwen3", exact=True, qk_norm="head"), windows=False),),
     ),
     "qwen3_vl": replace(
         _QWEN3,
-        gguf=(Gguf("qwen3vl", blocks=Blocks("qwen3vl", qk_norm="head")),),
+        gguf=(laid_out(Blocks("qwen3vl", qk_norm="head")),),
         also=("qwen3_vl_text",),
     ),
-    "glm": replace(
-        _GLM, gguf=(Gguf("chatglm", blocks=Blocks("chatglm", qkv_bias=True, fused_up=True)),)
-    ),
+    "glm": replace(_GLM, gguf=(laid_out(Blocks("chatglm", qkv_bias=True, fused_up=True)),)),
     "glm4": replace(_GLM4, gguf=(Gguf("glm4", blocks=replace(_GLM4_BLOCKS, exact=True)),)),
     "glm_ocr": Family(norms=(four_hidden,), also=("glm_ocr_text",)),
     "glm4v": Family(
@@ -296,40 +252,30 @@ DENSE: Final[Mapping[str, Family]] = {
         kinds=sliding_if_windowed(full_every("sliding_window_pattern")),
         window=stated_window,
         defaults={"sliding_window_pattern": 4},
-        gguf=(
-            Gguf("exaone4", period=4, blocks=Blocks("exaone4", qk_norm="head", norms=POST_NORMS)),
-        ),
+        gguf=(laid_out(Blocks("exaone4", qk_norm="head", norms=POST_NORMS), period=4),),
     ),
     "olmo": Family(
         attention=(projections, when("attention_bias", all_bias)),
         norms=(),
         final=(),
-        gguf=(Gguf("olmo", blocks=Blocks("olmo", norms=())),),
+        gguf=(laid_out(Blocks("olmo", norms=())),),
     ),
     "olmo2": replace(
         _OLMO2,
-        gguf=(
-            Gguf(
-                "olmo2",
-                period=4,
-                blocks=Blocks("olmo2", exact=True, qk_norm="whole", norms=POST_NORMS),
-            ),
-        ),
+        gguf=(laid_out(Blocks("olmo2", exact=True, qk_norm="whole", norms=POST_NORMS), period=4),),
     ),
     "olmo3": Family(
         attention=_OLMO2.attention,
         kinds=full_every("sliding_window_pattern"),
         window=stated_window,
         defaults={"sliding_window": 4096, "sliding_window_pattern": 4},
-        gguf=(
-            Gguf("olmo2", blocks=Blocks("olmo2", qk_norm="whole", norms=POST_NORMS), reads=False),
-        ),
+        gguf=(laid_out(Blocks("olmo2", qk_norm="whole", norms=POST_NORMS), reads=False),),
     ),
     "cohere": Family(
         attention=(projections, when("use_qk_norm", wide_norms), when("attention_bias", all_bias)),
         norms=(one_hidden,),
         tied=True,
-        gguf=(Gguf("command-r", blocks=Blocks("command-r", exact=True, norms=("attn_norm",))),),
+        gguf=(laid_out(Blocks("command-r", exact=True, norms=("attn_norm",))),),
     ),
     "cohere2": Family(
         attention=(projections, when("attention_bias", all_bias)),
@@ -338,10 +284,10 @@ DENSE: Final[Mapping[str, Family]] = {
         kinds=full_every("sliding_window_pattern"),
         window=stated_window,
         defaults={"sliding_window": 4096, "sliding_window_pattern": 4},
-        gguf=(Gguf("cohere2", period=4, blocks=Blocks("cohere2", norms=("attn_norm",))),),
+        gguf=(laid_out(Blocks("cohere2", norms=("attn_norm",)), period=4),),
     ),
     "hunyuan_v1_dense": Family(
         attention=(projections, head_norms, when("attention_bias", all_bias)),
-        gguf=(Gguf("hunyuan-dense", blocks=Blocks("hunyuan-dense", qk_norm="head")),),
+        gguf=(laid_out(Blocks("hunyuan-dense", qk_norm="head")),),
     ),
 }

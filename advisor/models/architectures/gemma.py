@@ -11,8 +11,10 @@ from advisor.models.architecture import (
     Arch,
     Family,
     Gguf,
+    class_sizes,
     four_hidden,
     gated,
+    laid_out,
     one_hidden,
     projections,
 )
@@ -159,14 +161,7 @@ _GEMMA = Family(
     attention=(projections, when("attention_bias", all_bias)),
     tied=True,
     defaults={"head_dim": 256},
-    sizes={
-        "hidden_size": 3072,
-        "intermediate_size": 24576,
-        "num_hidden_layers": 28,
-        "num_attention_heads": 16,
-        "num_key_value_heads": 16,
-        "vocab_size": 256000,
-    },
+    sizes=class_sizes(3072, 24576, 28, 16, num_key_value_heads=16, vocab_size=256000),
 )
 _GEMMA2 = Family(
     attention=(projections, when("attention_bias", all_bias)),
@@ -175,14 +170,7 @@ _GEMMA2 = Family(
     kinds=full_every("sliding_window_pattern"),
     window=stated_window,
     defaults={"head_dim": 256, "sliding_window": 4096, "sliding_window_pattern": 2},
-    sizes={
-        "hidden_size": 2304,
-        "intermediate_size": 9216,
-        "num_hidden_layers": 26,
-        "num_attention_heads": 8,
-        "num_key_value_heads": 4,
-        "vocab_size": 256000,
-    },
+    sizes=class_sizes(2304, 9216, 26, 8, num_key_value_heads=4, vocab_size=256000),
 )
 _GEMMA3 = Family(
     attention=(projections, head_norms, when("attention_bias", all_bias)),
@@ -191,14 +179,7 @@ _GEMMA3 = Family(
     kinds=full_every("sliding_window_pattern"),
     window=stated_window,
     defaults={"head_dim": 256, "sliding_window": 4096, "sliding_window_pattern": 6},
-    sizes={
-        "hidden_size": 2304,
-        "intermediate_size": 9216,
-        "num_hidden_layers": 26,
-        "num_attention_heads": 8,
-        "num_key_value_heads": 4,
-        "vocab_size": 262208,
-    },
+    sizes=class_sizes(2304, 9216, 26, 8, num_key_value_heads=4, vocab_size=262208),
 )
 
 _GEMMA4 = Family(
@@ -231,27 +212,17 @@ _GEMMA4 = Family(
 )
 
 GEMMA: Final[Mapping[str, Family]] = {
-    "gemma": replace(_GEMMA, gguf=(Gguf("gemma", blocks=Blocks("gemma")),)),
+    "gemma": replace(_GEMMA, gguf=(laid_out(Blocks("gemma")),)),
     "gemma2": replace(
         _GEMMA2,
-        gguf=(
-            Gguf(
-                "gemma2",
-                period=2,
-                window=4096,
-                blocks=Blocks("gemma2", exact=True, norms=FOUR_NORMS),
-            ),
-        ),
+        gguf=(laid_out(Blocks("gemma2", exact=True, norms=FOUR_NORMS), period=2, window=4096),),
     ),
     "gemma3": replace(
         _GEMMA3,
         gguf=(
-            Gguf(
-                "gemma3",
+            laid_out(
+                Blocks("gemma3", exact=True, qk_norm="head", norms=FOUR_NORMS, most_vocab=262144),
                 period=6,
-                blocks=Blocks(
-                    "gemma3", exact=True, qk_norm="head", norms=FOUR_NORMS, most_vocab=262_144
-                ),
             ),
             Gguf("gemma-embedding", role="encoder"),
         ),

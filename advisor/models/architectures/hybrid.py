@@ -15,6 +15,7 @@ from advisor.models.architecture import (
     four_hidden,
     four_hidden_width,
     gated,
+    laid_out,
     no_experts,
     one_hidden,
     projections,
@@ -216,7 +217,7 @@ HYBRID: Final[Mapping[str, Family]] = {
         mixers={"R": (mamba2_terms,)},
         tied=False,
         defaults={"conv_kernel": 4, "expand": 2, "n_groups": 8, "state_size": 128},
-        gguf=(Gguf("mamba2", recurrent="mamba2", blocks=Blocks("mamba2", exact=True, norms=_ONE)),),
+        gguf=(laid_out(Blocks("mamba2", exact=True, norms=_ONE), recurrent="mamba2"),),
     ),
     "rwkv": Family(
         attends=False,
@@ -291,7 +292,7 @@ HYBRID: Final[Mapping[str, Family]] = {
         moe=experts(shared="width"),
         kinds=stated_or(must_state),
         ffn_kinds=experts_if_any,
-        gguf=(Gguf("granitehybrid", recurrent="mamba2", blocks=Blocks("granitehybrid")),),
+        gguf=(laid_out(Blocks("granitehybrid"), recurrent="mamba2"),),
     ),
     "nemotron_h": Family(
         mixers={"R": (mamba2_terms,), "N": ()},
@@ -307,7 +308,7 @@ HYBRID: Final[Mapping[str, Family]] = {
         gated=False,
         defaults={"conv_kernel": 4, "n_groups": 8, "ssm_state_size": 128, "head_dim": 128},
         gguf=(
-            Gguf("nemotron_h", recurrent="mamba2", blocks=Blocks("nemotron_h", norms=_ONE)),
+            laid_out(Blocks("nemotron_h", norms=_ONE), recurrent="mamba2"),
             Gguf("nemotron_h_moe", recurrent="mamba2"),
         ),
         also=("nemotron_h_v2",),

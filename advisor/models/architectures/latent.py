@@ -11,7 +11,16 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from advisor.models.architecture import Arch, Family, Gguf, all_dense, gated, one_hidden, two_hidden
+from advisor.models.architecture import (
+    Arch,
+    Family,
+    Gguf,
+    all_dense,
+    gated,
+    laid_out,
+    one_hidden,
+    two_hidden,
+)
 from advisor.models.layer_patterns import (
     all_experts,
     always,
@@ -70,8 +79,8 @@ _DENSE = Family(
 )
 
 LATENT: Final[Mapping[str, Family]] = {
-    "deepseek_v3": replace(_V3, gguf=(Gguf("deepseek2", blocks=Blocks("deepseek2"), reads=False),)),
-    "kimi_k2": replace(_V3, gguf=(Gguf("deepseek2", blocks=Blocks("deepseek2"), reads=False),)),
+    "deepseek_v3": replace(_V3, gguf=(laid_out(Blocks("deepseek2"), reads=False),)),
+    "kimi_k2": replace(_V3, gguf=(laid_out(Blocks("deepseek2"), reads=False),)),
     "deepseek_v2": replace(
         _V3,
         defaults={
@@ -81,7 +90,7 @@ LATENT: Final[Mapping[str, Family]] = {
             "first_k_dense_replace": 0,
             "n_shared_experts": 2,
         },
-        gguf=(Gguf("deepseek2", blocks=Blocks("deepseek2", exact=True)),),
+        gguf=(laid_out(Blocks("deepseek2", exact=True)),),
     ),
     "deepseek_v32": _INDEXED,
     "glm_moe_dsa": replace(

@@ -14,6 +14,7 @@ from advisor.models.architecture import (
     Term,
     four_hidden,
     gated,
+    laid_out,
     projections,
     two_hidden,
 )
@@ -180,15 +181,15 @@ _OLMOE = Family(
 MIXTURES: Final[Mapping[str, Family]] = {
     "mixtral": replace(
         _MIXTRAL,
-        gguf=(Gguf("llama", blocks=Blocks("llama", exact=True), reads=False, windows=False),),
+        gguf=(laid_out(Blocks("llama", exact=True), reads=False, windows=False),),
     ),
     "minimax_m2": replace(
         ROUTED,
         attention=(projections, wide_norms),
         defaults={"head_dim": 128},
-        gguf=(Gguf("minimax-m2", blocks=Blocks("minimax-m2", qk_norm="whole")),),
+        gguf=(laid_out(Blocks("minimax-m2", qk_norm="whole")),),
     ),
-    "granitemoe": replace(ROUTED, gguf=(Gguf("granitemoe", blocks=Blocks("granitemoe")),)),
+    "granitemoe": replace(ROUTED, gguf=(laid_out(Blocks("granitemoe")),)),
     "granitemoe_swa": replace(
         _MIXTRAL,
         attention=(projections, sinks, when("attention_bias", all_bias)),
@@ -199,9 +200,9 @@ MIXTURES: Final[Mapping[str, Family]] = {
         ROUTED,
         experts=(router, shared),
         moe=experts(shared="width"),
-        gguf=(Gguf("granitemoe", blocks=Blocks("granitemoe"), reads=False),),
+        gguf=(laid_out(Blocks("granitemoe"), reads=False),),
     ),
-    "olmoe": replace(_OLMOE, gguf=(Gguf("olmoe", blocks=Blocks("olmoe", qk_norm="whole")),)),
+    "olmoe": replace(_OLMOE, gguf=(laid_out(Blocks("olmoe", qk_norm="whole")),)),
     "flex_olmo": _OLMOE,
     "phimoe": replace(
         ROUTED,
@@ -218,19 +219,15 @@ MIXTURES: Final[Mapping[str, Family]] = {
         experts=(router, shared, shared_gate),
         moe=experts(shared="width"),
         defaults={"qkv_bias": True, "shared_expert_intermediate_size": 5632},
-        gguf=(
-            Gguf("qwen2moe", blocks=Blocks("qwen2moe", exact=True, qkv_bias=True), windows=False),
-        ),
+        gguf=(laid_out(Blocks("qwen2moe", exact=True, qkv_bias=True), windows=False),),
     ),
     "qwen3_moe": replace(
         _QWEN3_MOE,
-        gguf=(
-            Gguf("qwen3moe", blocks=Blocks("qwen3moe", exact=True, qk_norm="head"), windows=False),
-        ),
+        gguf=(laid_out(Blocks("qwen3moe", exact=True, qk_norm="head"), windows=False),),
     ),
     "qwen3_vl_moe": replace(
         _QWEN3_MOE,
-        gguf=(Gguf("qwen3vlmoe", blocks=Blocks("qwen3vlmoe", qk_norm="head")),),
+        gguf=(laid_out(Blocks("qwen3vlmoe", qk_norm="head")),),
         also=("qwen3_vl_moe_text",),
     ),
     "mellum": replace(_QWEN3_MOE, defaults={"head_dim": 128}, gguf=(Gguf("mellum", period=4),)),
@@ -254,12 +251,11 @@ MIXTURES: Final[Mapping[str, Family]] = {
             "sliding_window_pattern": 2,
         },
         gguf=(
-            Gguf(
-                "gpt-oss",
-                period=2,
-                blocks=Blocks(
+            laid_out(
+                Blocks(
                     "gpt-oss", exact=True, qkv_bias=True, norms=("attn_norm", "post_attention_norm")
                 ),
+                period=2,
             ),
         ),
     ),
@@ -276,16 +272,13 @@ MIXTURES: Final[Mapping[str, Family]] = {
             "attention_chunk_size": 8192,
             "intermediate_size_mlp": 16384,
         },
-        gguf=(Gguf("llama4", period=4, window=8192, chunked=True, blocks=Blocks("llama4")),),
+        gguf=(laid_out(Blocks("llama4"), period=4, window=8192, chunked=True),),
         also=("llama4_text",),
     ),
     "glm4_moe": replace(
         _GLM4_MOE,
         gguf=(
-            Gguf(
-                "glm4moe",
-                blocks=Blocks("glm4moe", qkv_bias=True, norms=("attn_norm", "post_attention_norm")),
-            ),
+            laid_out(Blocks("glm4moe", qkv_bias=True, norms=("attn_norm", "post_attention_norm"))),
         ),
     ),
     "solar_open": replace(
@@ -295,9 +288,8 @@ MIXTURES: Final[Mapping[str, Family]] = {
         _GLM4_MOE,
         defaults={"first_k_dense_replace": 1, "n_shared_experts": 1, "attention_bias": True},
         gguf=(
-            Gguf(
-                "glm4moe",
-                blocks=Blocks("glm4moe", qkv_bias=True, norms=("attn_norm", "post_attention_norm")),
+            laid_out(
+                Blocks("glm4moe", qkv_bias=True, norms=("attn_norm", "post_attention_norm")),
                 reads=False,
             ),
         ),
@@ -308,9 +300,9 @@ MIXTURES: Final[Mapping[str, Family]] = {
         attention=(projections, head_norms, when("attention_bias", all_bias)),
         kinds=stated_or(sliding_above),
         window=stated_window,
-        gguf=(Gguf("dots1", blocks=Blocks("dots1", qk_norm="head")),),
+        gguf=(laid_out(Blocks("dots1", qk_norm="head")),),
     ),
-    "deepseek": replace(_SHARED, gguf=(Gguf("deepseek", blocks=Blocks("deepseek")),)),
+    "deepseek": replace(_SHARED, gguf=(laid_out(Blocks("deepseek")),)),
     "exaone_moe": replace(
         _SHARED,
         attention=(projections, head_norms),
@@ -374,7 +366,7 @@ MIXTURES: Final[Mapping[str, Family]] = {
         attention=(projections, head_norms, when("attention_bias", all_bias)),
         ffn_kinds=all_experts,
         defaults={"num_shared_expert": 1},
-        gguf=(Gguf("hunyuan-moe", blocks=Blocks("hunyuan-moe", qk_norm="head")),),
+        gguf=(laid_out(Blocks("hunyuan-moe", qk_norm="head")),),
     ),
     "ernie4_5_moe": Family(
         experts=(router, router_bias, shared),
@@ -384,7 +376,7 @@ MIXTURES: Final[Mapping[str, Family]] = {
         tied=True,
         unsupported=("use_bias",),
         defaults={"moe_layer_start_index": 1, "moe_num_shared_experts": 2},
-        gguf=(Gguf("ernie4_5-moe", blocks=Blocks("ernie4_5-moe")),),
+        gguf=(laid_out(Blocks("ernie4_5-moe")),),
     ),
     "kolibri1": replace(
         _MIXTRAL,

@@ -11,7 +11,16 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from advisor.models.architecture import Arch, Family, Gguf, Term, all_full, projections, vocabulary
+from advisor.models.architecture import (
+    Arch,
+    Family,
+    Gguf,
+    Term,
+    all_full,
+    class_sizes,
+    projections,
+    vocabulary,
+)
 from advisor.models.architectures.mixtures import ROUTED
 from advisor.models.config_keys import Keys
 from advisor.models.layer_patterns import (
@@ -39,7 +48,6 @@ from advisor.models.vision_towers import (
     Wrapper,
     biased_block,
     patches_of,
-    tower_sizes,
 )
 
 
@@ -265,14 +273,7 @@ UNEVEN: Final[Mapping[str, Family]] = {
         mixers={"X": (projections, head_norms, _cross_gates)},
         embedding=_padded_vocabulary,
         ties_always=None,
-        sizes={
-            "hidden_size": 4096,
-            "intermediate_size": 14336,
-            "num_hidden_layers": 40,
-            "num_attention_heads": 32,
-            "num_key_value_heads": 8,
-            "vocab_size": 128256,
-        },
+        sizes=class_sizes(4096, 14336, 40, 32, num_key_value_heads=8, vocab_size=128256),
         also=("mllama_text_model",),
     ),
 }
@@ -355,14 +356,14 @@ UNEVEN_WRAPPERS: Final[Mapping[str, Wrapper]] = {
         "minimax_m3_vl_vision",
         _minimax,
         text_may_tie=True,
-        tower=VisionFamily(_minimax_tower, tower_sizes(1280, 5120, 32, 16, patch_size=14)),
+        tower=VisionFamily(_minimax_tower, class_sizes(1280, 5120, 32, 16, patch_size=14)),
     ),
     "step3p7": Wrapper(
         "step3p5",
         "step3p5_vision",
         _step,
         tower=VisionFamily(
-            _step_tower, tower_sizes(1536, 8960, 47, 16, image_size=728, patch_size=14)
+            _step_tower, class_sizes(1536, 8960, 47, 16, image_size=728, patch_size=14)
         ),
     ),
     "muse_spark": Wrapper(
@@ -370,14 +371,14 @@ UNEVEN_WRAPPERS: Final[Mapping[str, Wrapper]] = {
         "muse_spark_vision",
         _muse,
         hears=True,
-        tower=VisionFamily(_muse_tower, tower_sizes(1536, 8960, 50, 16, patch_size=14)),
+        tower=VisionFamily(_muse_tower, class_sizes(1536, 8960, 50, 16, patch_size=14)),
     ),
     "mllama": Wrapper(
         "mllama",
         "mllama_vision_model",
         _mllama,
         tower=VisionFamily(
-            _mllama_tower, tower_sizes(1280, 5120, 32, 16, image_size=448, patch_size=14)
+            _mllama_tower, class_sizes(1280, 5120, 32, 16, image_size=448, patch_size=14)
         ),
     ),
 }

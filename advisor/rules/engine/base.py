@@ -7,7 +7,7 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from operator import contains, getitem
 from typing import Protocol
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from advisor.errors import EngineError, RuleFileError
 from advisor.knowledge.vocabulary import FactValue
@@ -42,8 +42,6 @@ class Outcome(Struct, frozen=True):
 
     firings: tuple[Firing, ...]
     concluded: Mapping[str, FactValue]
-    supports: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Concluded fact -> the rules that fired for it, sorted."""
 
 
 class Engine(Protocol):
@@ -91,8 +89,8 @@ def settle(compiled: CompiledRules, fired: Collection[tuple[str, str]]) -> Outco
                 makers[fact].append((rule, value))
     order = sorted(makers, key=lambda fact: (compiled.levels[fact], fact))
     concluded = {fact: _agreed(fact, makers[fact]) for fact in order}
-    supports = {fact: tuple(sorted(rule.id for rule, _ in makers[fact])) for fact in order}
-    return Outcome(_firings(fired), _by_name(concluded), supports)
+    firings = tuple(Firing(rule, option) for rule, option in sorted(fired))
+    return Outcome(firings, {fact: concluded[fact] for fact in sorted(concluded)})
 
 
 def _agreed(fact: str, makers: Sequence[tuple[CompiledRule, FactValue]]) -> FactValue:
@@ -107,14 +105,6 @@ def _agreed(fact: str, makers: Sequence[tuple[CompiledRule, FactValue]]) -> Fact
                 lint="contradictory-conclude",
             )
     return value
-
-
-def _firings(fired: Collection[tuple[str, str]]) -> tuple[Firing, ...]:
-    return tuple(Firing(rule, option) for rule, option in sorted(fired))
-
-
-def _by_name(concluded: Mapping[str, FactValue]) -> Mapping[str, FactValue]:
-    return {fact: concluded[fact] for fact in sorted(concluded)}
 
 
 _NO_OPTION: Facts = {}

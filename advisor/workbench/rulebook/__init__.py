@@ -20,7 +20,7 @@ from advisor.workbench.dependencies import fact_use
 from advisor.workbench.preview import preview
 from advisor.workbench.rulebook.blocks import Page, html_files, markdown_files
 from advisor.workbench.rulebook.material import Example, Material, Measured, Topic
-from advisor.workbench.rulebook.pictures import STYLE, svg
+from advisor.workbench.rulebook.pictures import svg
 from advisor.workbench.rulebook.rule_page import (
     fact_pages,
     index_page,
@@ -128,7 +128,7 @@ def _example(
 
 def files(pages: Sequence[Page], form: Form) -> Iterator[tuple[str, str]]:
     """Give every file of a book by its path."""
-    return html_files(pages, svg, STYLE) if form == "html" else markdown_files(pages, svg)
+    return html_files(pages, svg) if form == "html" else markdown_files(pages, svg)
 
 
 def write_book(pages: Sequence[Page], folder: Path, form: Form) -> None:

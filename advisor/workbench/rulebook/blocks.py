@@ -9,6 +9,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
+from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
@@ -124,38 +125,17 @@ Draw = Callable[..., str]
 _LINKS = (("index", "All rules"), ("facts/index", "Facts"), ("picture", "Picture"))
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#])")
 _TICKS = re.compile(r"`+")
-_STYLE = """
-:root { color-scheme: light dark; --page: #ffffff; --ink: #1b1f24; --soft: #57606a; --edge: #d0d7de;
-  --panel: #f6f8fa; --link: #0a58ca; }
-@media (prefers-color-scheme: dark) { :root { --page: #0d1117; --ink: #e6edf3; --soft: #9aa4af;
-  --edge: #30363d; --panel: #161b22; --link: #6cb0ff; } }
-body { margin: 0 auto; padding: 1rem 1.25rem 3rem; max-width: 62rem; background: var(--page);
-  color: var(--ink); font: 1rem/1.6 system-ui, sans-serif; }
-body.wide { max-width: none; }
-a { color: var(--link); text-decoration: none; } a:hover { text-decoration: underline; }
-nav { border-bottom: 1px solid var(--edge); padding-bottom: .5rem; display: flex; flex-wrap: wrap;
-  gap: .25rem 1.25rem; }
-h1 { font-size: 1.6rem; line-height: 1.25; margin: 1.25rem 0 .5rem; overflow-wrap: anywhere; }
-h2 { font-size: 1.2rem; margin: 2rem 0 .5rem; } h3 { font-size: 1rem; margin: 1.5rem 0 .25rem; }
-p { margin: .5rem 0; } ul { margin: .5rem 0; padding-left: 1.4rem; }
-code, pre { font-family: ui-monospace, Menlo, Consolas, monospace; font-size: .88rem; }
-pre { background: var(--panel); border: 1px solid var(--edge); padding: .7rem; overflow-x: auto;
-  white-space: pre-wrap; overflow-wrap: anywhere; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; min-width: 60%; font-size: .93rem; }
-th, td { text-align: left; vertical-align: top; padding: .3rem 1.2rem .3rem 0;
-  border-bottom: 1px solid var(--edge); }
-th { color: var(--soft); font-weight: 600; } .figure { text-align: right; white-space: nowrap; }
-figure { margin: 1rem 0; } figure .graph { max-width: none; }
-body:not(.wide) .graph { max-width: 100%; height: auto; }
-figcaption { color: var(--soft); font-size: .9rem; }
-"""
-_STYLE_FILE = "style.css"
+_STYLE_FILE, PICTURES = "style.css", "pictures.css"
 
 
-def html_files(pages: Sequence[Page], draw: Draw, graph_style: str) -> Iterator[tuple[str, str]]:
+def style_in(file: str) -> str:
+    """Read one of the style sheets beside this module."""
+    return Path(__file__).with_name(file).read_text(encoding="utf-8")
+
+
+def html_files(pages: Sequence[Page], draw: Draw) -> Iterator[tuple[str, str]]:
     """Give every file of a book of HTML by its path."""
-    yield _STYLE_FILE, f"{_STYLE.strip()}\n{graph_style.strip()}\n"
+    yield _STYLE_FILE, "".join(map(style_in, (_STYLE_FILE, PICTURES)))
     for page in pages:
         yield f"{page.path}.html", _Html(page, ".html").written(draw)
 

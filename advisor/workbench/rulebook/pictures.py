@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from html import escape
 
 from advisor.rules.language.model import Rule
 from advisor.units import counted
 from advisor.workbench.dependencies import reads
-from advisor.workbench.rulebook.blocks import Address, Node, NodeKind, Picture
+from advisor.workbench.rulebook.blocks import (
+    PICTURES,
+    Address,
+    Node,
+    NodeKind,
+    Picture,
+    style_in,
+)
 from advisor.workbench.rulebook.material import Material, Topic, topic_title
 
 _MOST = 14
@@ -79,9 +86,7 @@ def of_topic(material: Material, topic: Topic) -> Picture:
     )
     title = f"Facts and rules: {topic_title(topic.name)}"
     described = f"{counted(len(topic.rules), 'rule')}, {counted(len(read), 'fact')} read. {_LEGEND}"
-    return Picture(
-        f"topic-{topic.name}", title, described, columns, _arrows(topic.rules, backward=False)
-    )
+    return Picture(f"topic-{topic.name}", title, described, columns, _arrows(topic.rules))
 
 
 def of_conclusions(material: Material) -> Picture:
@@ -182,16 +187,10 @@ def _topic(name: str, rules: Sequence[Rule]) -> Node:
     return Node(_topic_name(name), most, f"topics/{name}", "", said)
 
 
-def _arrows(rules: Iterable[Rule], *, backward: bool = True) -> list[tuple[str, str]]:
+def _arrows(rules: Sequence[Rule]) -> list[tuple[str, str]]:
     """Pair facts with the rules that read them, and rules with what they conclude."""
-    rules = list(rules)
     own = {name for rule in rules for name in rule.conclude}
-    found = [
-        (name, rule.id)
-        for rule in rules
-        for name in sorted(reads(rule))
-        if backward or name not in own
-    ]
+    found = [(name, rule.id) for rule in rules for name in sorted(reads(rule)) if name not in own]
     return found + [(rule.id, name) for rule in rules for name in sorted(rule.conclude)]
 
 
@@ -228,24 +227,6 @@ def _fact(material: Material, name: str) -> Node:
 _LETTER, _HEIGHT, _STEP, _MARGIN, _PAD = 6.7, 20, 26, 12, 9
 _GAP, _WIDEST_GAP = 80, 240
 _SWEEPS = 12
-STYLE = """
-.graph { --box: #f6f8fa; --line: #57606a; --ink: #1b1f24; --arrow: #8c959f; --mark: #0969da;
-  --conclude: #ddf4ff; --recommend: #dafbe1; --veto: #ffebe9; --note: #fff8c5;
-  --concluded: #eaeef2; }
-@media (prefers-color-scheme: dark) { .graph { --box: #161b22; --line: #8b949e; --ink: #e6edf3;
-  --arrow: #6e7681; --mark: #58a6ff; --conclude: #0c2d4a; --recommend: #12301c; --veto: #4a1a17;
-  --note: #3b3213; --concluded: #30363d; } }
-.graph text { font: 11px ui-monospace, Menlo, Consolas, monospace; fill: var(--ink); }
-.graph rect { fill: var(--box); stroke: var(--line); stroke-width: 1; }
-.graph .conclude rect { fill: var(--conclude); } .graph .recommend rect { fill: var(--recommend); }
-.graph .veto rect { fill: var(--veto); } .graph .note rect { fill: var(--note); }
-.graph .concluded rect { fill: var(--concluded); } .graph .more rect { stroke-dasharray: 3 3; }
-.graph .centre rect { stroke: var(--mark); stroke-width: 2.5; }
-.graph path { fill: none; stroke: var(--arrow); stroke-width: 1; stroke-opacity: .55; }
-.graph .counted { stroke-dasharray: 4 3; }
-.graph g:hover > path { stroke: var(--mark); stroke-opacity: 1; stroke-width: 1.6; }
-.graph a:hover rect { stroke: var(--mark); stroke-width: 2; }
-"""
 
 
 def svg(picture: Picture, address: Address | None = None, *, style: bool = True) -> str:
@@ -265,7 +246,7 @@ def svg(picture: Picture, address: Address | None = None, *, style: bool = True)
         opening,
         f'<title id="{name}-title">{escape(picture.title)}</title>',
         f'<desc id="{name}-desc">{escape(picture.description)}</desc>',
-        *([f"<style>{STYLE}</style>"] if style else []),
+        *([f"<style>\n{style_in(PICTURES)}</style>"] if style else []),
         *_drawn(picture, boxes, address),
         "</svg>",
     ]
