@@ -29,9 +29,7 @@ def file_of(knowledge: Stack) -> Path:
 def with_measurements(knowledge: Knowledge, path: Path | None) -> Knowledge:
     """Lay the measurements of a file over the knowledge; unchanged without any.
 
-    Args:
-        knowledge: What is built in, or with the user's own folder over it.
-        path: The file; None, or one that is not there, changes nothing.
+    A ``path`` of None, or one that is not there, changes nothing.
 
     Raises:
         UserError: The file is damaged.

@@ -161,10 +161,7 @@ def fit_decode(
 ) -> DecodeModel:
     """Fit the factors, every card's own among them.
 
-    Args:
-        runs: Runs for which ``is_single`` holds.
-        group_of: Group of formats that a format belongs to.
-        start: Values to start from.
+    ``is_single`` holds of the runs; the fit begins with the values of ``start``.
     """
     counts = Counter(run.card for run in runs)
     cases = [Case(terms(run, group_of), 1 / run.tok_s, weight_of(counts[run.card])) for run in runs]

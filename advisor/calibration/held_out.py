@@ -51,10 +51,8 @@ class Held(Struct, frozen=True):
 def validate(material: Material, fitted: Fitted, *, models: bool = False) -> Sequence[Held]:
     """Predict every run without its group.
 
-    Args:
-        material: The runs.
-        fitted: The fit on all of them; refits start from it.
-        models: Hold out whole models of engines with many streams as well.
+    Refits start from ``fitted``; ``models`` holds out whole models of engines with many streams as
+    well.
     """
     found: list[Held] = []
     found += _single(material, fitted, "configuration", _fold)

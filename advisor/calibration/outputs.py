@@ -286,11 +286,7 @@ def _ranges(material: Material, spreads: Mapping[str, Spread]) -> Iterator[str]:
 def knowledge_files(knowledge: Knowledge) -> Mapping[str, str]:
     """Fit everything and write the two files of the knowledge base.
 
-    Args:
-        knowledge: Cards, models, formats and the choices of calibration.yaml.
-
-    Returns:
-        Texts by name: ``calibration-fitted.yaml`` and ``measured.csv``.
+    Gives texts by name: ``calibration-fitted.yaml`` and ``measured.csv``.
     """
     material = material_of(knowledge)
     fitted = fit_all(material)
@@ -326,8 +322,7 @@ def write_files(folder: Path, texts: Mapping[str, str]) -> None:
 def accuracy_files(knowledge: Knowledge) -> Mapping[str, str]:
     """Validate everything and write the accuracy page with its plots.
 
-    Returns:
-        Texts by name: ``speed-accuracy.md`` and one SVG per plot.
+    Gives texts by name: ``speed-accuracy.md`` and one SVG per plot.
     """
     material = material_of(knowledge)
     fitted = fit_all(material)

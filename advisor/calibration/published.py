@@ -57,10 +57,8 @@ def measured_text(
     A configuration that nobody measured with a build comparable to the newest of its engine has no
     line: its runs are in the fit, and the model goes before them.
 
-    Args:
-        observations: The carried rows; they say what was really asked for.
-        runs: The runs made of them.
-        predicted: The model's tokens/s of a run, over all streams; None where it has none.
+    ``observations`` say what was really asked for; ``predicted`` gives the model's tokens/s of a
+    run, over all streams, None where it has none.
     """
     exact = {one.row for one in observations if one.exact}
     newest: dict[str, str] = {}

@@ -69,12 +69,9 @@ class _Demand(Struct):
 def estimate_memory(scenario: Scenario, knowledge: Knowledge) -> Memory:
     """Size everything a scenario occupies.
 
-    Args:
-        scenario: The situation; without a card only what is needed is computed.
-        knowledge: Block sizes and policy numbers.
+    Without a card only what is needed is computed.
 
-    Returns:
-        Bytes by part and card, with the verdict arithmetic.
+    Gives bytes by part and card, with the verdict arithmetic.
 
     Raises:
         RequestError: A figure of the architecture or of the format is not known.
@@ -99,12 +96,9 @@ def free_bytes(
     The same arithmetic as ``estimate_memory`` without its details; None without a card. A server
     must hold one sequence of its batch; the others may wait.
 
-    Args:
-        scenario: The situation.
-        knowledge: As for ``estimate_memory``.
-        once: Keep nothing: a search passes sizes that nobody will ask for again.
-        in_full: Ask for the whole batch at once of a server too.
-        placed: What lies on its card, where that is known already.
+    ``once`` keeps nothing, as a search passes sizes that nobody will ask for again; ``in_full``
+    asks for the whole batch at once of a server too; ``placed`` is what lies on its card, where
+    that is known already.
 
     Raises:
         RequestError: A figure of the architecture or of the format is not known.

@@ -309,14 +309,10 @@ def _first(choices: _Choices, site: Site) -> str | None:
 def preferred_types(ftype: str, category: str, sites: Sites, *, seventy_b: bool) -> tuple[str, ...]:
     """List what the rules prefer for the tensors of a category that differ by place.
 
-    Args:
-        ftype: A file type.
-        category: As ``category_of`` names it.
-        sites: How far the tensors are numbered, and in what they stand.
-        seventy_b: As for ``Rules``.
+    ``category`` is as ``category_of`` names it; ``sites`` tells how far the tensors are numbered,
+    and in what they stand.
 
-    Returns:
-        Type names by number of the tensor (or of its block).
+    Gives type names by number of the tensor (or of its block).
     """
     rules = Rules(ftype, {}, seventy_b=seventy_b)
     return tuple(

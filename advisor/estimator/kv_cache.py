@@ -74,12 +74,7 @@ def kv_cache_bytes(
 def kv_read_bytes(scenario: Scenario, depth_tokens: int) -> float:
     """Size what one decoded token of one sequence reads from the cache.
 
-    Args:
-        scenario: Model, cache types and framework.
-        depth_tokens: Tokens already in the cache.
-
-    Returns:
-        Bytes, recurrent state included.
+    Gives bytes, recurrent state included.
 
     Raises:
         RequestError: A figure of the architecture is missing.
@@ -326,9 +321,7 @@ def head_memory(scenario: Scenario, bits_per_weight: float) -> HeadMemory:
     GGUF files hold it like the rest; other quantised checkpoints mostly leave it at 16 bits, so
     each is the other's end of the range.
 
-    Args:
-        scenario: ``mtp`` tokens are drafted at once.
-        bits_per_weight: Of the main model, on average.
+    ``mtp`` tokens are drafted at once; the bits per weight are those of the main model, on average.
     """
     parameters = head_parameters(scenario.model.shape) or 0
     packed = round(parameters * bits_per_weight / _BYTE)

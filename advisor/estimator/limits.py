@@ -40,13 +40,7 @@ _Free = Callable[[int], int]
 def find_limits(scenario: Scenario, knowledge: Knowledge, memory: Memory) -> Limits:
     """Find the longest context and the largest batch that fit in full, all else as it is.
 
-    Args:
-        scenario: The situation.
-        knowledge: As for ``estimate_memory``.
-        memory: Its memory.
-
-    Returns:
-        Limits; a figure is None without a card, or when not even the smallest fits.
+    A figure is None without a card, or when not even the smallest fits.
     """
     if memory.usable_bytes is None:
         return Limits(None, None)
@@ -71,13 +65,8 @@ def largest_batch(
 ) -> int | None:
     """Find the largest batch up to ``most`` that fits; None when none does.
 
-    Args:
-        scenario: The situation, on a card.
-        knowledge: As for ``estimate_memory``.
-        most: Where the search ends.
-        start: Bytes left as the scenario stands, where known.
-        roomy: Whether so much is to stay free that the margin is not thin.
-        placed: As for ``free_bytes``.
+    The search ends at ``most``; ``start`` are the bytes left as the scenario stands, where known.
+    ``roomy`` leaves so much free that the margin is not thin.
     """
     least = spare_bytes(scenario, knowledge) if roomy else 0
     placed = placed or _placed(scenario, knowledge)
@@ -104,10 +93,7 @@ def largest_gpu_layers(
 ) -> int | None:
     """Find the most layers that fit on the cards, the output counted as one.
 
-    Args:
-        scenario: The situation.
-        knowledge: As for ``estimate_memory``.
-        roomy: Whether so much is to stay free that the margin is not thin.
+    ``roomy`` leaves so much free that the margin is not thin.
 
     Returns:
         0 (everything in system RAM) up to layers + 1; None without a card or when even 0 does
@@ -134,10 +120,7 @@ def smallest_cpu_experts(
 ) -> int | None:
     """Find the fewest layers whose experts must stay in system RAM for the rest to fit.
 
-    Args:
-        scenario: The situation.
-        knowledge: As for ``estimate_memory``.
-        roomy: Whether so much is to stay free that the margin is not thin.
+    ``roomy`` leaves so much free that the margin is not thin.
 
     Returns:
         0 up to the number of layers; None without a card or when it never fits.
@@ -192,12 +175,8 @@ def _largest_context(
 
     Below a micro-batch it does: its buffers are no longer than the context.
 
-    Args:
-        scenario: The situation.
-        knowledge: As for ``estimate_memory``.
-        start: Bytes left as the scenario stands, where known.
-        in_full: As for ``free_bytes``.
-        placed: Likewise.
+    ``start`` are the bytes left as the scenario stands, where known; the rest is as for
+    ``free_bytes``.
     """
     most = scenario.model.trained_context_tokens or LONGEST_TOKENS
     step = runtime_of(scenario.framework).step_tokens(scenario)
@@ -225,13 +204,10 @@ def _largest_context(
 def largest_that_fits(free: _Free, most: int, known: tuple[int, int] | None = None) -> int | None:
     """Find the largest size from 1 to ``most`` with ``free(size) >= 0``.
 
-    Args:
-        free: Bytes left at a size; it only falls as the size grows.
-        most: Largest size asked for.
-        known: A size and its free bytes, where one is known already.
+    ``free`` gives the bytes left at a size, which only fall as it grows; ``known`` is a size and
+    its free bytes.
 
-    Returns:
-        The size, or None when not even 1 fits.
+    Gives None when not even 1 fits.
     """
     low, low_free, high, high_free = 0, 0, most + 1, 0
     if known is not None and 1 <= known[0] <= most:
@@ -330,13 +306,9 @@ def smallest_capacity_bytes(scenario: Scenario, knowledge: Knowledge, memory: Me
 
     Of a server that lets requests wait, one of them.
 
-    Args:
-        scenario: The situation; several cards stay as many.
-        knowledge: As for ``estimate_memory``.
-        memory: Its memory.
+    Several cards stay as many.
 
-    Returns:
-        Bytes of one card as sold; None without a card.
+    Gives bytes of one card as sold; None without a card.
     """
     gpu = scenario.gpu
     if gpu is None or not memory.per_gpu or scenario.cards:

@@ -49,9 +49,8 @@ class MeasuredSpeeds:
     def find(self, scenario: Scenario, shallow_tokens: int) -> Measured | None:
         """Find the speed measured in this very situation, without drafts.
 
-        Args:
-            scenario: Its format, cache, split and depth must be those measured.
-            shallow_tokens: Up to this depth all depths are one.
+        Format, cache, split and depth must be those measured; up to ``shallow_tokens`` all depths
+        are one.
         """
         lines = self._of(scenario.gpu.name) if scenario.gpu else None
         found = lines.get(_key(scenario)) if lines else None

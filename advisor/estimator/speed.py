@@ -56,13 +56,10 @@ def speed_of_unequal(
 ) -> Speed | None:
     """Estimate a scenario of unequal cards.
 
-    Args:
-        scenario: With ``cards``.
-        memory: Its memory: the weights on each card are its share of the work.
-        one_kind: Estimates a scenario of equal cards.
+    The weights on each card are its share of the work; ``one_kind`` estimates a scenario of equal
+    cards.
 
-    Returns:
-        None where the speed of one of the cards is unknown.
+    Gives None where the speed of one of the cards is unknown.
     """
     kinds = {gpu.name: gpu for gpu in scenario.cards}
     speeds = {name: one_kind(replace(scenario, gpu=gpu, cards=())) for name, gpu in kinds.items()}
@@ -150,10 +147,7 @@ def estimate_speed(scenario: Scenario, memory: Memory, knowledge: Knowledge) -> 
 
     Decode is one stream's of ``batch``. A server computes as many sequences together as it holds.
 
-    Args:
-        scenario: What is run, and on what.
-        memory: The same scenario's; nothing is said of one that does not fit.
-        knowledge: Its ``calibration`` holds the parameters.
+    The parameters are in ``calibration`` of the knowledge.
 
     Returns:
         None without a card, when the scenario does not fit, for models that do not generate
@@ -201,9 +195,7 @@ def _plain_speed(
 def missing_inputs(scenario: Scenario, knowledge: Knowledge | None = None) -> tuple[str, ...]:
     """Name the unknown figures that keep the scenario from having a speed.
 
-    Args:
-        scenario: What is run, and on what.
-        knowledge: With it, engines, backends and formats without calibration are named too.
+    With ``knowledge`` engines, backends and formats without calibration are named too.
 
     Returns:
         Fact names, or in words what nobody has measured; empty when nothing

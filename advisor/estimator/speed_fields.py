@@ -50,10 +50,7 @@ class Fields:
     def __init__(self, found: object, where: str, file: str) -> None:
         """Hold the mapping.
 
-        Args:
-            found: What stands there.
-            where: Dotted path of keys, empty for the whole file.
-            file: The file's name, for complaints.
+        ``where`` is the dotted path of keys, empty for the whole file.
 
         Raises:
             KnowledgeError: It is no mapping.

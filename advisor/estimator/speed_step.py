@@ -88,11 +88,8 @@ def reads_of(scenario: Scenario, memory: Memory, weights: Weights, cache_bytes: 
     The last layers and the output matrix go to the card first, the output counted as one layer;
     the input embedding is a lookup, not a read.
 
-    Args:
-        scenario: What is run.
-        memory: Says which share of the cache lies in system RAM.
-        weights: The model's weights by layer.
-        cache_bytes: Cache that one token of one sequence reads.
+    ``memory`` says which share of the cache lies in system RAM; ``cache_bytes`` are those that one
+    token of one sequence reads.
     """
     layers = len(weights.layer_sums) - 1
     wanted = layers + 1 if scenario.gpu_layers is None else min(scenario.gpu_layers, layers + 1)

@@ -179,10 +179,7 @@ def _card_option(base: Base, scenario: Scenario) -> Option:
 def on_card(base: Base, card: Gpu, *, any_format: bool = False) -> Scenario | None:
     """The request on another card; None where its framework or format does not run there.
 
-    Args:
-        base: The request.
-        card: The other card.
-        any_format: Whether the format is going to change too, so need not run.
+    With ``any_format`` the format is going to change too, so need not run.
     """
     scenario = base.scenario
     if base.request.backend and default_backend(card) != scenario.backend:

@@ -88,9 +88,7 @@ def where_experts_move(base: Base) -> Scenario | None:
 def in_placing(base: Base, precision: Format | None = None) -> Scenario | None:
     """The request in the framework that places layers, where its own does not.
 
-    Args:
-        base: The request.
-        precision: The format to keep; None: the largest worth having there.
+    Without ``precision`` the largest format worth having there is kept.
     """
     for framework in base.knowledge.frameworks.values():
         if framework.places_layers:
@@ -234,10 +232,7 @@ def _wants_room(base: Base) -> bool:
 def _shorter(scenario: Scenario, knowledge: Knowledge, *, tight: bool = False) -> int | None:
     """The longest context that leaves a margin, else the longest that fits, in steps of 256 tokens.
 
-    Args:
-        scenario: What needs too much.
-        knowledge: With the margin and the limits of every card.
-        tight: Whether it fits tightly, and so much should stay free that it no longer does.
+    ``tight`` says that it fits tightly, and so much should stay free that it no longer does.
 
     Returns:
         None where none fits, or where that is no shorter.

@@ -134,10 +134,7 @@ def may_help(base: Base, other: Scenario) -> bool:
 def cards_hold(base: Base, other: Scenario, *, roomy: bool = False) -> bool:
     """Whether a what-if fits on its cards: the estimate's own answer, without its details.
 
-    Args:
-        base: The request.
-        other: The what-if.
-        roomy: Whether so much has to stay free that the margin is not thin.
+    ``roomy`` leaves so much free that the margin is not thin.
     """
     if not can_split(other):
         return False
@@ -224,10 +221,7 @@ def _quality_cost(own: Scenario, scenario: Scenario, loss: float) -> float | Non
 def stored_bytes(base: Base, scenario: Scenario, precision: Format | None = None) -> int:
     """What the weights take wherever they lie, bytes: the floor of any what-if.
 
-    Args:
-        base: The request.
-        scenario: Whose model and framework.
-        precision: Another format than the scenario's own.
+    ``precision`` is another format than the scenario's own.
     """
     stored_as = precision or scenario.precision
     return weight_profile(

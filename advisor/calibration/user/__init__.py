@@ -47,10 +47,6 @@ def id_of(measurement: Measurement) -> str:
 def parse(data: bytes, shown: str) -> list[Stored]:
     """Read the store's content.
 
-    Args:
-        data: The file.
-        shown: Its name for messages.
-
     Raises:
         UserError: Every line that is wrong.
     """
@@ -116,10 +112,6 @@ def _measurement(row: Fields) -> Measurement:
 
 def load(path: Path, shown: str = "") -> tuple[bytes, list[Stored]]:
     """Read the store; nothing where there is none.
-
-    Args:
-        path: The file.
-        shown: Its name for messages, where that is another.
 
     Raises:
         UserError: It cannot be read, or lines are wrong.

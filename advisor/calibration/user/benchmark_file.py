@@ -54,9 +54,7 @@ def read_bytes(path: Path) -> bytes:
 def read_measurements(data: bytes, file: str) -> list[Read]:
     """Read every row of a file: figures, rows of no use, and errors, in order.
 
-    Args:
-        data: The file's content; UTF-8, or UTF-16 as PowerShell writes it.
-        file: Its name for messages.
+    The data are UTF-8, or UTF-16 as PowerShell writes it.
 
     Raises:
         RequestError: The file as a whole is not one of the known kinds.

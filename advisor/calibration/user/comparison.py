@@ -64,13 +64,7 @@ class Comparison(Struct, frozen=True):
 
 
 def compare(before: Knowledge, after: Knowledge, fresh: Sequence[Stored]) -> Comparison:
-    """Hold two states of the knowledge against each other.
-
-    Args:
-        before: Without the new figures.
-        after: With them.
-        fresh: The new figures.
-    """
+    """Hold two states of the knowledge against each other."""
     setups = tuple(SetupChange(i, _figure(i, before), _figure(i, after)) for i in fresh)
     cards: list[CardChange] = []
     others: list[OtherChange] = []

@@ -49,11 +49,7 @@ def file_laid_over(knowledge: Knowledge, path: Path) -> Knowledge:
 def laid_over(knowledge: Knowledge, stored: Sequence[Stored], data: bytes, shown: str) -> Knowledge:
     """Lay stored figures over the knowledge.
 
-    Args:
-        knowledge: What is built in, or with the user's own folder over it.
-        stored: The figures, in the order of the file.
-        data: The file's content, for its hash.
-        shown: The file's name, for messages.
+    ``data`` is the file's content, for its hash.
 
     Raises:
         UserError: A line names what the knowledge does not have.

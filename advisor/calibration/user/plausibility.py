@@ -56,12 +56,8 @@ def check(
 ) -> Checked | Skipped:
     """Look everything up and hold the figure against the estimator.
 
-    Args:
-        run: What the file says.
-        given: What the user says; fills what the file leaves out, and must not contradict it.
-        knowledge: Names, and the estimator's figures.
-        file: The file as messages show it.
-        name: What is stored as the source where the row names none.
+    What is ``given`` fills what the file leaves out, and must not contradict it; ``name`` is stored
+    as the source where the row names none.
 
     Raises:
         UserError: All that is wrong with the row, with file and line.

@@ -60,10 +60,7 @@ class Served(Struct, frozen=True):
 def served_at(address: Address, wanted: str, knowledge: Knowledge) -> Served:
     """Find out what serves at an address, and which model.
 
-    Args:
-        address: Where it is asked.
-        wanted: The model as the server names it; empty: the one that is loaded.
-        knowledge: For the names of models.
+    An empty ``wanted`` is the model that is loaded.
 
     Raises:
         RequestError: Nothing answers, it is of no known kind, or the model is not settled.
@@ -80,10 +77,7 @@ def served_at(address: Address, wanted: str, knowledge: Knowledge) -> Served:
 def rows_of(served: Served, runs: int, stated: Mapping[str, object]) -> list[dict[str, object]]:
     """Ask for some answers and give the figures as rows of the simple CSV.
 
-    Args:
-        served: What is asked.
-        runs: How many answers count; one more before them warms up.
-        stated: What is known beside it: the card.
+    One answer before the ``runs`` that count warms up; ``stated`` is known beside it: the card.
 
     Raises:
         RequestError: It stops too early to be timed.
