@@ -172,12 +172,14 @@ def setting_flag(
 ) -> inspect.Parameter:
     """Make the parameter that is the flag of a setting; see ``flag_of``."""
     kind = str if setting.needed else int | None if setting.kind == "whole" else str | None
-    return inspect.Parameter(
-        setting.typed_name,
-        inspect.Parameter.KEYWORD_ONLY,
-        annotation=Annotated[kind, flag_of(setting.name, panel=panel, default=default)],
-        default=inspect.Parameter.empty if setting.needed else None,
-    )
+    option = flag_of(setting.name, panel=panel, default=default)
+    unstated = inspect.Parameter.empty if setting.needed else None
+    return keyword(setting.typed_name, Annotated[kind, option], unstated)
+
+
+def keyword(name: str, kind: object, default: object = None) -> inspect.Parameter:
+    """Make a parameter of a command."""
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
 
 
 def flag_of(name: str, *, panel: str | None = "", default: str = "") -> OptionInfo:

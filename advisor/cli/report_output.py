@@ -20,7 +20,15 @@ import typer
 
 from advisor.api import Report
 from advisor.calibration import file_of
-from advisor.cli.options import KNOWLEDGE, RULES, TEMPLATES, NoMeasurements, layers_option, spread
+from advisor.cli.options import (
+    KNOWLEDGE,
+    RULES,
+    TEMPLATES,
+    NoMeasurements,
+    keyword,
+    layers_option,
+    spread,
+)
 from advisor.cli.own_settings import used_settings
 from advisor.errors import EngineError, UserError
 from advisor.files import opened
@@ -149,19 +157,15 @@ def takes_own_files(
     panel: str | None = None,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Replace ``own`` by the flags of the folders, in a panel of the help, and of measurements."""
-    flags = [*_folder_flags(panel), _flag("no_measurements", NoMeasurements, default=False)]
+    flags = [*_folder_flags(panel), keyword("no_measurements", NoMeasurements, False)]
     return lambda command: spread(command, "own", flags, _own_files)
 
 
 def _folder_flags(panel: str | None) -> list[Parameter]:
     return [
-        _flag(name, Annotated[list[Path] | None, layers_option(said, panel)], default=None)
+        keyword(name, Annotated[list[Path] | None, layers_option(said, panel)])
         for name, said in _FOLDERS.items()
     ]
-
-
-def _flag(name: str, kind: object, *, default: object) -> Parameter:
-    return Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default)
 
 
 def _own_files(values: Mapping[str, Any]) -> OwnFiles:

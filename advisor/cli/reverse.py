@@ -16,6 +16,7 @@ from advisor.cli.options import (
     KNOWLEDGE,
     Hub,
     Offline,
+    keyword,
     layers_option,
     names_of,
     read_flags,
@@ -76,18 +77,14 @@ def flags_of(question: str) -> Sequence[Parameter]:
         *map(_wanted_flag, WANTED[question].values()),
         _flag("format_", Form, "How the answer is written.", _OUTPUT, "--format", "table"),
         _flag("output", Path | None, "Write to this file.", _OUTPUT, "--output", None, "-o"),
-        _of("knowledge", Annotated[list[Path] | None, layers_option(KNOWLEDGE, _OUTPUT)], None),
+        keyword("knowledge", Annotated[list[Path] | None, layers_option(KNOWLEDGE, _OUTPUT)]),
     ]
     if cards:
-        flags += [_of("hub", Hub, default=False), _of("offline", Offline, default=False)]
+        flags += [keyword("hub", Hub, False), keyword("offline", Offline, False)]
         flags[1] = _flag("gpus", int | None, _UP_TO, _RUN, "--gpus", None)
     return sorted(
         flags, key=lambda one: _PANELS.index(one.annotation.__metadata__[0].rich_help_panel)
     )
-
-
-def _of(name: str, annotation: object, default: object) -> Parameter:
-    return Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
 
 
 def _flag(
@@ -101,7 +98,7 @@ def _flag(
     **how: Any,
 ) -> Parameter:
     option = typer.Option(flag, *more, help=said, rich_help_panel=panel, **how)
-    return _of(name, Annotated[kind, option], default)
+    return keyword(name, Annotated[kind, option], default)
 
 
 def _parameter(one: Wanted) -> str:

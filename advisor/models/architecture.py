@@ -58,19 +58,12 @@ Term = Callable[[Arch], int]
 Terms = tuple[Term, ...]
 
 
-def one_hidden(a: Arch) -> int:
-    """One vector of the hidden width (an RMSNorm)."""
-    return a.hidden
+def vectors(count: int) -> Term:
+    """So many vectors of the hidden width: an RMSNorm is one, a LayerNorm with bias two."""
+    return lambda a: count * a.hidden
 
 
-def two_hidden(a: Arch) -> int:
-    """Two vectors: two RMSNorms, or one LayerNorm with bias."""
-    return 2 * a.hidden
-
-
-def four_hidden(a: Arch) -> int:
-    """Four vectors: four RMSNorms, or two LayerNorms with bias."""
-    return 4 * a.hidden
+one_hidden, two_hidden, four_hidden = map(vectors, (1, 2, 4))
 
 
 def vocabulary(a: Arch) -> int:
@@ -131,6 +124,11 @@ def kv_heads_or_all(keys: Keys, heads: int) -> int:
 def stated_width(keys: Keys, _: int) -> int:
     """The intermediate width under any of its names, 0 when absent."""
     return keys.uniform(*INTERMEDIATE) or 0
+
+
+def half_width(keys: Keys, hidden: int) -> int:
+    """Half of what is stated, which is the width of gate and up together."""
+    return stated_width(keys, hidden) // 2
 
 
 def four_hidden_width(keys: Keys, hidden: int) -> int:

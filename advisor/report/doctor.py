@@ -12,12 +12,13 @@ from shutil import which
 
 from msgspec import Struct
 
+from advisor.advice.projection import read_as
 from advisor.errors import visible
 from advisor.files import __version__, user_cache_dir
 from advisor.knowledge.types import Knowledge
 from advisor.reading.machine import unusual
 from advisor.reading.machine.mapped import Known, known_cards
-from advisor.reading.machine.probe import Card, Machine, Ram, ask_tool
+from advisor.reading.machine.probe import Machine, Ram, ask_tool
 
 _SECONDS = 2.0
 _VERSION = re.compile(r"\bv?(\d+\.\d+[\w.+-]*|b?\d{3,})\b")
@@ -164,22 +165,12 @@ def _ram(ram: Ram | None) -> RamDoc | None:
 
 
 def _card(one: Known) -> CardDoc:
-    card: Card = one.card
-    return CardDoc(
-        card.name,
-        card.vendor,
-        one.gpu.name if one.gpu else None,
-        one.gpu.vram_bytes if one.gpu else None,
-        card.memory_bytes,
-        card.free_bytes,
-        card.driver,
-        card.compute,
-        card.power_limit_w,
-        card.power_default_w,
-        card.ecc,
-        card.slices,
-        card.used_by,
-        card.source,
+    found = one.gpu
+    return read_as(
+        CardDoc,
+        one.card,
+        read_as=found.name if found else None,
+        sized_bytes=found.vram_bytes if found else None,
     )
 
 

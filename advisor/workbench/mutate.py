@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from advisor.advice import Advisor
 from advisor.advice.preparation import prepare
 from advisor.remedies.impossible import expected_options
-from advisor.rules import Test
+from advisor.rules import Test, are_numbers, of_option
 from advisor.rules.language.model import Case, Rule
 from advisor.scenario.settings import request_from
 from advisor.workbench.bulk import Evaluation, rule_mask, shown_mask, with_rule
@@ -294,23 +294,15 @@ class Finder:
         store = self._sample.store
         numbers = _plain_first(store.requests, row_numbers(mask, len(store)))[:_LOOKED_AT]
         test, changed = mutant.test, mutant.changed
-        if test is None or changed is None or not _are_numbers(test.value, changed.value):
+        if test is None or changed is None or not are_numbers(test.value, changed.value):
             return numbers[0]
         low, high = sorted((float(test.value), float(changed.value)))  # type: ignore[arg-type]  # numbers, just checked
         gap = (high - low) * _MARGIN
         for number in numbers:
-            value = store.value(test.fact, number) if not _of_option(test) else None
+            value = store.value(test.fact, number) if not of_option(test.fact) else None
             if isinstance(value, float) and low + gap <= value <= high - gap:
                 return number
         return numbers[0]
-
-
-def _of_option(test: Test) -> bool:
-    return test.fact.startswith("option.")
-
-
-def _are_numbers(*values: object) -> bool:
-    return all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
 
 
 def _plain_first(requests: Sequence[Given], numbers: Iterable[int]) -> list[int]:

@@ -14,13 +14,12 @@ from advisor.models.architecture import (
     class_sizes,
     four_hidden,
     gated,
+    half_width,
     laid_out,
     one_hidden,
     projections,
-    stated_width,
     two_hidden,
 )
-from advisor.models.config_keys import Keys
 from advisor.models.layer_patterns import (
     full_every,
     sliding_above,
@@ -87,11 +86,6 @@ _ERNIE = Family(
     tied=True,
     defaults={"head_dim": 128},
 )
-
-
-def _half_width(keys: Keys, hidden: int) -> int:
-    """The first Qwen states the width of gate and up together."""
-    return stated_width(keys, hidden) // 2
 
 
 def _vision_unknown(_: Arch) -> str:
@@ -211,7 +205,7 @@ DENSE: Final[Mapping[str, Family]] = {
         _QWEN2,
         gguf=(laid_out(Blocks("qwen2", exact=True, qkv_bias=True), windows=False),),
     ),
-    "qwen": replace(_QWEN2, read_width=_half_width),
+    "qwen": replace(_QWEN2, read_width=half_width),
     "muse_glimmer": Family(
         attention=(projections, double_query, head_norms),
         kinds=full_every("sliding_window_pattern"),

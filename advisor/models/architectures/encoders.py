@@ -17,6 +17,7 @@ from advisor.models.architecture import (
     one_hidden,
     projections,
     two_hidden,
+    vectors,
 )
 from advisor.models.config_keys import Keys
 from advisor.models.layer_patterns import always
@@ -213,14 +214,6 @@ def _adapted(a: Arch) -> str:
     return "" if alone else "its head, or what adapts it, is not counted"
 
 
-def _three_hidden(a: Arch) -> int:
-    return 3 * a.hidden
-
-
-def _six_hidden(a: Arch) -> int:
-    return 6 * a.hidden
-
-
 _BERT = Family(
     attention=(projections, all_bias),
     mixers={"N": (projections, all_bias)},
@@ -253,7 +246,7 @@ def _sounding(_: Arch) -> str:
 _BART = Family(
     attention=(_bart_attention,),
     dense=(up_down, up_down_bias),
-    norms=(_six_hidden,),
+    norms=(vectors(6),),
     final=(),
     extras=(_bart_encoder, _bart_places),
     tied=True,
@@ -343,7 +336,7 @@ ENCODERS: Final[Mapping[str, Family]] = {
     "whisper": Family(
         attention=(_whisper_attention,),
         dense=(up_down, up_down_bias),
-        norms=(_six_hidden,),
+        norms=(vectors(6),),
         final=(two_hidden,),
         extras=(_whisper_encoder, positions("max_target_positions")),
         tied=True,
@@ -357,7 +350,7 @@ ENCODERS: Final[Mapping[str, Family]] = {
     "t5": Family(
         attention=(_cross_too,),
         dense=(_t5_ffn,),
-        norms=(_three_hidden,),
+        norms=(vectors(3),),
         first=(_t5_positions,),
         final=(one_hidden,),
         extras=(_t5_encoder,),

@@ -15,6 +15,7 @@ from advisor.models.architecture import (
     four_hidden,
     four_hidden_width,
     gated,
+    half_width,
     laid_out,
     no_experts,
     one_hidden,
@@ -99,10 +100,6 @@ def _lfm_width(keys: Keys, _: int) -> int:
         width = int(factor * width)
     step = keys.number("block_multiple_of", 256, least=1)
     return -(-width // step) * step
-
-
-def _half_width(keys: Keys, hidden: int) -> int:
-    return stated_width(keys, hidden) // 2
 
 
 def _one_kv_head(keys: Keys, heads: int) -> int:
@@ -247,7 +244,7 @@ HYBRID: Final[Mapping[str, Family]] = {
         kinds=griffin_layers,
         window=stated_window,
         read_kv_heads=_one_kv_head,
-        read_width=_half_width,
+        read_width=half_width,
         tied=True,
         unsupported=("attention_bias",),
         defaults={"attention_window_size": 2048},

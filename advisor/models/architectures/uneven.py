@@ -19,6 +19,7 @@ from advisor.models.architecture import (
     all_full,
     class_sizes,
     projections,
+    vectors,
     vocabulary,
 )
 from advisor.models.architectures.mixtures import ROUTED
@@ -179,11 +180,6 @@ def _linear(a: Arch, part: Mapping[str, object]) -> int:
     return a.hidden**2 if part.get("replace_with_linear") is True else 0
 
 
-def _five_hidden(a: Arch) -> int:
-    """Three norms and the gates of both residuals."""
-    return 5 * a.hidden
-
-
 def _pooled(a: Arch) -> int:
     """Width of what the experts of Muse Spark read."""
     return a.keys.number("moe_hidden_size", 4096, least=1)
@@ -250,7 +246,7 @@ UNEVEN: Final[Mapping[str, Family]] = {
         attention=(projections, double_query, when("attention_bias", all_bias)),
         experts=(router, _pooling),
         expert=_pooled_expert,
-        norms=(_five_hidden,),
+        norms=(vectors(5),),  # three norms and the gates of both residuals
         moe=experts(),
         ffn_kinds=experts_after("first_k_dense_replace"),
         kinds=stated_or(_full_from_the_last),
