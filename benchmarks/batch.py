@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from advisor.advice import Advisor
-from advisor.bulk.batch.file_names import Namer
+from advisor.bulk.batch.formats import Namer
 from advisor.bulk.batch.plan import shard_count
 from advisor.bulk.batch.product import Product, load_plan
 from advisor.bulk.batch.shard import Making, make_shard

@@ -22,8 +22,7 @@ from advisor.calibration import with_measurements
 from advisor.errors import RequestError
 from advisor.files import __version__, user_cache_dir
 from advisor.knowledge import load_knowledge
-from advisor.knowledge.layers import OwnFiles, Stack
-from advisor.knowledge.reach import names_only
+from advisor.knowledge.layers import OwnFiles, Stack, names_only
 from advisor.reading import local_model
 from advisor.report.assembly import document
 from advisor.scenario.settings import Request, request_from

@@ -1,10 +1,14 @@
-"""``advisor advise``: one report. ``advisor estimate``: figures for a whole file of requests."""
+"""``advisor advise``: one report. ``estimate``: figures for a whole file of requests.
+
+``check-command``: whether a pasted command starts.
+"""
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from enum import StrEnum
 from pathlib import Path
@@ -23,9 +27,13 @@ from advisor.cli.options import (
     Length,
     NoMeasurements,
     Offline,
+    Output,
+    takes_machine,
     takes_request,
 )
-from advisor.cli.report_output import measurements_of, takes_own_files, write_report
+from advisor.cli.options import Format as PlainFormat
+from advisor.cli.own_settings import used_settings
+from advisor.cli.report_output import measurements_of, takes_own_files, write, write_report
 from advisor.errors import EngineError, RequestError, raise_problems
 from advisor.files import opened
 from advisor.knowledge.layers import OwnFiles
@@ -253,3 +261,64 @@ def _with_progress(lines: Iterable[Line], count: _Count) -> Iterator[Line]:
                 sys.stderr.flush()
     finally:
         sys.stderr.write("\r\x1b[K")
+
+
+_MOST_TEXT = 100_000
+
+
+@takes_machine
+@takes_own_files()
+def check_command_line(
+    machine: Asked,
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="-- COMMAND...", help="The command, behind --. Without it, standard input."
+        ),
+    ] = None,
+    format_: Annotated[PlainFormat, typer.Option("--format", help="How it is written.")] = "text",
+    length: Annotated[
+        Length, typer.Option(metavar="<word>", help="How much of the report follows.")
+    ] = "short",
+    output: Output = None,
+    fail_unless_fits: Annotated[
+        bool, typer.Option("--fail-unless-fits", help="Exit 3 unless the command starts.")
+    ] = False,
+    *,
+    own: OwnFiles,
+) -> None:
+    """Say whether a pasted command starts on a card, what it leaves, and which one does.
+
+    It reads what starts vLLM, SGLang, TensorRT-LLM, TGI, LMDeploy, llama.cpp and what is built on
+    it, Ollama (and Modelfiles), TabbyAPI, text-generation-webui, MLX-LM and LM Studio; also in a
+    container, with variables and over several lines.
+
+    Example: advisor check-command --gpu T4 -- vllm serve Qwen/Qwen3-8B-AWQ
+    """
+    raise_problems(machine.wrong)
+    extras: Sequence[Extra] = ["barred", "reasons"] if format_ == "json" else []
+    session = Session(**asdict(own))
+    found = session.check_command(_pasted(command), machine.request, extras)
+    found.report.noted(used_settings())
+    write(found.written(format_, length), output)
+    if fail_unless_fits and found.starts != "yes":
+        raise typer.Exit(NOT_FITTING)
+
+
+def _pasted(command: Sequence[str] | None) -> str:
+    """Give the command as one text.
+
+    Raises:
+        RequestError: There is none, or it is far too long for one.
+    """
+    if command:
+        return command[0] if len(command) == 1 else shlex.join(command)
+    if sys.stdin is None or sys.stdin.isatty():
+        raise RequestError(
+            "no command is given", hint="Write it behind --, or send it to standard input."
+        )
+    text = sys.stdin.read(_MOST_TEXT + 1)
+    if len(text) > _MOST_TEXT or not text.strip():
+        what = "is empty" if not text.strip() else "is too long for a command"
+        raise RequestError(f"standard input {what}", hint="Send a command to it.")
+    return text

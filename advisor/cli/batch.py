@@ -19,8 +19,7 @@ from msgspec import Struct
 
 from advisor.advice import Advisor
 from advisor.bulk.batch import Cost, Stop, Totals, measure, run, store, unwritable
-from advisor.bulk.batch.file_names import Namer
-from advisor.bulk.batch.formats import is_format, kind_of, kinds, known_formats
+from advisor.bulk.batch.formats import Namer, is_format, kind_of, kinds, known_formats
 from advisor.bulk.batch.manifest import (
     Manifest,
     as_bytes,

@@ -1,4 +1,4 @@
-"""``advisor knowledge``: look up and check GPUs, models, formats and frameworks."""
+"""``advisor knowledge`` and ``runtimes``: look up and check what is known, and where it is from."""
 
 from __future__ import annotations
 
@@ -22,12 +22,18 @@ from advisor.knowledge import (
 )
 from advisor.knowledge import find as search
 from advisor.knowledge.index import names_a_series
-from advisor.knowledge.types import Knowledge
+from advisor.knowledge.names import find_framework
+from advisor.knowledge.programs import Capability
+from advisor.knowledge.types import Framework, Gpu, Knowledge
+from advisor.models.stored_tensors import Model
 from advisor.reading import find_cards
 from advisor.reading.near import did_you_mean_cards, near_cards
 from advisor.reading.public_import import ages, behind, import_list, without_record
 from advisor.reading.public_list import containing, places
-from advisor.report.figures import aligned
+from advisor.report.figures import aligned, wrapped
+from advisor.scenario import support
+from advisor.scenario.asked_model import model_named
+from advisor.scenario.capability import asked
 from advisor.units import counted
 
 if TYPE_CHECKING:
@@ -157,3 +163,112 @@ def check(
     )
     if own := provenance_line(known):
         typer.echo(own)
+
+
+_WIDTH = 100
+
+
+def runtimes(
+    name: Annotated[str | None, typer.Argument(help="A runtime: its rows.")] = None,
+    gpu: Annotated[str | None, typer.Option(help="With a name: what runs on this card.")] = None,
+    model: Annotated[str | None, typer.Option(help="With a name: what runs for it.")] = None,
+    knowledge: KnowledgeFolder = None,
+) -> None:
+    """Show what each runtime does on which card, and the file and line it was read from.
+
+    A runtime alone lists what keeps it from cards, models, formats and cache types. With --gpu or
+    --model it answers for each of its formats and cache types; ``listed`` means that its own lists
+    name it and nothing more is known.
+
+    Example: advisor runtimes vLLM --gpu T4
+    """
+    known = load_knowledge(knowledge)
+    if name is None:
+        lines = aligned([("runtime", "version", "memory", "rows", "upkeep"), *_all(known)])
+    else:
+        card = find_cards(known, gpu).gpu if gpu else None
+        sized = model_named(model, known).model if model else None
+        lines = _one(known, find_framework(known, name), card, sized)
+    for line in lines:
+        typer.echo(line)
+
+
+def _all(known: Knowledge) -> Iterator[tuple[str, ...]]:
+    for runtime in known.frameworks.values():
+        rows = len(runtime.capabilities)
+        yield (
+            runtime.name,
+            runtime.version,
+            _memory(runtime),
+            str(rows) if rows else "none",
+            support.upkeep(runtime) or "",
+        )
+
+
+def _memory(runtime: Framework) -> str:
+    if not runtime.sized:
+        return "not modelled"
+    return "compared" if runtime.memory_checked else "not compared"
+
+
+def _one(
+    known: Knowledge, runtime: Framework, gpu: Gpu | None, model: Model | None
+) -> Iterator[str]:
+    yield f"{runtime.name} {runtime.version}, on cards of {', '.join(runtime.vendors)}"
+    yield f"memory: {_memory(runtime)} with what it printed"
+    if gpu or model:
+        yield ""
+        yield from aligned([*_answers(known, runtime, gpu, model)])
+        return
+    for row in runtime.capabilities:
+        yield ""
+        yield from _shown(row)
+    yield ""
+    yield "What no row answers: the lists of frameworks.yaml (formats, cache types, models)."
+
+
+def _shown(row: Capability) -> Iterator[str]:
+    named = f" {', '.join(row.of)}" if row.of else ""
+    where = "; ".join(_conditions(row)) or "everywhere"
+    yield from wrapped(f"{row.about}{named}: {row.answer} ({where})", _WIDTH)
+    yield from (f"  {line}" for line in wrapped(f"{row.why}.", _WIDTH - 2))
+    yield f"  {row.framework} {row.version}, {row.at}"
+
+
+def _conditions(row: Capability) -> Iterator[str]:
+    lists: Sequence[tuple[str, Sequence[str]]] = (
+        ("", row.vendors), ("", row.architectures), ("", row.backends),
+        ("attention ", row.attention), ("heads other than ", row.other_head_sizes),
+        ("", row.model_types), ("all but ", row.other_model_types),
+    )  # fmt: skip
+    yield from (f"{word}{', '.join(names)}" for word, names in lists if names)
+    if row.from_capability:
+        yield f"compute capability from {row.from_capability:g}"
+    if row.below_capability:
+        yield f"compute capability below {row.below_capability:g}"
+    if row.experts:
+        yield "mixtures of experts"
+    if row.lookups:
+        yield "models with tables looked up by token"
+
+
+def _answers(
+    known: Knowledge, runtime: Framework, gpu: Gpu | None, model: Model | None
+) -> Iterator[tuple[str, str, str]]:
+    """Answer for every format and cache type of a runtime."""
+    shape = model.shape if model else None
+    for name in runtime.formats:
+        why = _why_not(known, runtime, name, gpu, model)
+        yield name, "refused" if why else "listed", why
+    for name in runtime.kv_types:
+        row = asked(runtime, "kv_cache", name, gpu, shape)
+        yield f"cache {name}", row.answer if row else "listed", row.why if row else ""
+
+
+def _why_not(
+    known: Knowledge, runtime: Framework, name: str, gpu: Gpu | None, model: Model | None
+) -> str:
+    if model:
+        return support.why_not(runtime, known.formats[name], gpu, model)
+    rows = (asked(runtime, about, name, gpu, None) for about in ("card", "weights"))
+    return next((row.why for row in rows if row and row.answer == "refused"), "")

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from advisor.errors import RequestError, SourceFileError, UserError
 from advisor.files import compiled
-from advisor.knowledge.reach import check_path
+from advisor.knowledge.layers import check_path
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.memo import by_identity
 from advisor.models.shape import Counts, Shape, kept_in_full, mean_bits, packs_head

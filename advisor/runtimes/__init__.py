@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from advisor.errors import KnowledgeError, did_you_mean
 from advisor.runtimes.base import CacheShape, Cells, Range, Runtime, Weights, up
 from advisor.runtimes.llamacpp import LlamaCpp
-from advisor.runtimes.server import TensorRt, Tgi
-from advisor.runtimes.sglang import Sglang
+from advisor.runtimes.server import Sglang, TensorRt, Tgi
 from advisor.runtimes.vllm import Vllm
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from advisor.errors import RequestError, UserError
-from advisor.knowledge.reach import allowed, check_path
+from advisor.knowledge.layers import allowed, check_path
 from advisor.knowledge.types import Knowledge
 from advisor.models import model_from_path, model_from_record
 from advisor.models.stored_tensors import Model

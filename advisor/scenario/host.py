@@ -18,8 +18,8 @@ from msgspec.structs import replace
 
 from advisor.errors import RequestError, UserError
 from advisor.knowledge.catalogue import ALONE, PROCESSOR, Cards
+from advisor.knowledge.layers import check_machine
 from advisor.knowledge.names import framework_called
-from advisor.knowledge.reach import check_machine
 from advisor.knowledge.types import Knowledge
 from advisor.models.stored_tensors import Model
 from advisor.reading import find_cards

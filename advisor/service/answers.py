@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from advisor.api import CommandCheck, LogAnswer, Report, Session
 from advisor.errors import Problems, RequestError, UserError, visible
-from advisor.knowledge.reach import NotAllowedError
+from advisor.knowledge.layers import NotAllowedError
 from advisor.report import figures as f
 from advisor.reverse.table import Table
 from advisor.service import EXPLAIN, FORMS, QUESTIONS

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.bulk.batch.file_names import MOST_FOLDER, MOST_STEM, Namer
+from advisor.bulk.batch.formats import MOST_FOLDER, MOST_STEM, Namer
 from advisor.knowledge import load_knowledge
 
 NAMER = Namer.of(load_knowledge())

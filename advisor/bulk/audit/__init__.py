@@ -27,8 +27,7 @@ from advisor.bulk.audit.folder import (
 from advisor.bulk.audit.pages import Finding, Findings, check_site
 from advisor.bulk.audit.report import Tables, check_report, read_report, text_of
 from advisor.bulk.batch import check_same, each
-from advisor.bulk.batch.file_names import Namer
-from advisor.bulk.batch.formats import kind_of
+from advisor.bulk.batch.formats import Namer, kind_of
 from advisor.bulk.batch.manifest import (
     Batch,
     Entry,

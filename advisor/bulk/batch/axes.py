@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from advisor.bulk.batch.file_names import absolute, card_name
+from advisor.bulk.batch.plan import absolute, card_name
 from advisor.errors import RequestError, UserError, as_sentence, guess, raise_problems
 from advisor.knowledge import names
 from advisor.knowledge.field_kinds import is_date

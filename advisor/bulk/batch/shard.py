@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from advisor.advice import Advisor
-from advisor.bulk.batch.file_names import Namer, canonical
 from advisor.bulk.batch.formats import (
     TABLE_TEXT,
+    Namer,
     divided_by,
     form_of,
     packed,
@@ -25,7 +25,7 @@ from advisor.bulk.batch.formats import (
     table_of,
     texts_of,
 )
-from advisor.bulk.batch.plan import Item, Shard
+from advisor.bulk.batch.plan import Item, Shard, canonical
 from advisor.bulk.batch.store import File, described, record_of, sha256_of_lines
 from advisor.errors import Problems, UserError
 from advisor.knowledge.layers import Stack

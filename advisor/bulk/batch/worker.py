@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 from msgspec import Struct
 
 from advisor.advice import Advisor
-from advisor.bulk.batch.file_names import Namer
+from advisor.bulk.batch.formats import Namer
 from advisor.bulk.batch.manifest import differences, made_by
 from advisor.bulk.batch.plan import Shard
 from advisor.bulk.batch.shard import Making, make_shard

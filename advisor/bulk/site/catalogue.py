@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
-from advisor.bulk.batch.file_names import folder_names, is_name
-from advisor.bulk.batch.formats import form_of
+from advisor.bulk.batch.formats import folder_names, form_of, is_name
 from advisor.bulk.batch.manifest import Batch, Entry, document_of, index_entries
 from advisor.bulk.batch.store import ERRORS, INDEX
 from advisor.bulk.site.page import STATES, Site

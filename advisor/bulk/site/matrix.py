@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from advisor.bulk.batch.file_names import folder_names
+from advisor.bulk.batch.formats import folder_names
 from advisor.bulk.batch.store import File
 from advisor.bulk.site.catalogue import CARD, MODEL, Kind, Setting, Setup, Shown, Subject
 from advisor.bulk.site.page import State, in_parts

@@ -27,7 +27,8 @@ from advisor.calibration.user.benchmark import (
     one_line,
 )
 from advisor.errors import UserError
-from advisor.runtimes import llamacpp, sglang, vllm
+from advisor.runtimes import llamacpp, vllm
+from advisor.runtimes.server import SGLANG
 
 _COLUMNS = {
     "model": "model_type", "size": "model_size", "params": "model_n_params", "backend": "backends",
@@ -267,7 +268,7 @@ def _server(row: Fields) -> Fields:
 def _engine(row: Fields) -> str:
     """Name the engine that was asked; an OpenAI interface may hide any, mostly vLLM."""
     backend = row.text("backend").casefold()
-    known = (sglang.FRAMEWORK, vllm.FRAMEWORK)
+    known = (SGLANG, vllm.FRAMEWORK)
     return next((name for name in known if backend.startswith(name.casefold())), "")
 
 

@@ -18,7 +18,8 @@ from advisor.calibration.user.benchmark import of_gguf, of_hub, one_line
 from advisor.calibration.user.server_http import Address, asked, streamed
 from advisor.errors import RequestError, UserError
 from advisor.knowledge.types import Knowledge
-from advisor.runtimes import llamacpp, sglang, vllm
+from advisor.runtimes import llamacpp, vllm
+from advisor.runtimes.server import SGLANG
 from advisor.scenario.asked_model import model_named
 
 OLLAMA_HERE = "http://127.0.0.1:11434"
@@ -220,7 +221,7 @@ def _open_ai(address: Address, wanted: str, knowledge: Knowledge) -> Served | No
     names = [str(row.get("id")) for row in rows if isinstance(row, dict)]
     name = _chosen(wanted, [], names, address)
     row = rows[names.index(name)] if name in names else {}
-    owners = {one.casefold(): one for one in (vllm.FRAMEWORK, sglang.FRAMEWORK)}
+    owners = {one.casefold(): one for one in (vllm.FRAMEWORK, SGLANG)}
     version = asked(address, "/version") or asked(address, "/get_server_info") or {}
 
     def ask(prompt: str, tokens: int) -> Timed:
