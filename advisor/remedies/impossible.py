@@ -24,6 +24,7 @@ from advisor.remedies.formats import of_equal_bits
 from advisor.remedies.framework import FRAMEWORK
 from advisor.remedies.kv_cache import EXPERTS, LAYERS, LAYERS_DEGREE, moved_to_ram
 from advisor.remedies.kv_cache import REMEDY as KV_CACHE
+from advisor.remedies.kv_cache import propose as smaller_cache
 from advisor.remedies.machines import least_set_ups
 from advisor.remedies.option import Base, Expected, Option, Remedy, option_key
 from advisor.remedies.search import Bounds, Plan, bounds, least_decode, ram_limit, within_reach
@@ -37,6 +38,7 @@ from advisor.units import gib, rate
 
 _FULL_BITS = 16
 _USUAL_BITS = 4
+_EIGHT = 8
 _ASKED_FOR = frozenset({"q8_0", "q4_0", "fp8"})
 """Cache types."""
 Facts = dict[str, FactValue]
@@ -73,7 +75,19 @@ def _holds(request: Request, knowledge: Knowledge, way: Way) -> Held:
     except UserError:
         return Held(missing="")
     base = Base(asked, scenario, now.memory, now.speed, knowledge)
-    return _on_its_cards(base, now.margin) if now.fits else _beside(base)
+    if now.fits:
+        return _on_its_cards(base, now.margin)
+    return next(_with_less_cache(base), None) or _beside(base)
+
+
+def _with_less_cache(base: Base) -> Iterator[Held]:
+    """Say how it runs whole with a cache of eight bits, which costs next to nothing."""
+    for option in smaller_cache(base):
+        kind, margin = option.scenario.kv_cache_k, option.margin
+        if option.fits and kind.bits >= _EIGHT and margin != "thin":
+            changed = replace(base, scenario=option.scenario, memory=option.memory)
+            held = _on_its_cards(replace(changed, speed=option.speed), margin)
+            yield held._replace(said=f", its KV cache in {kind.name}{held.said}", cache=kind.name)
 
 
 def _on_its_cards(base: Base, margin: Margin | None) -> Held:
@@ -115,12 +129,15 @@ def _beside(base: Base) -> Held:
         if option.fits and option.alone.get("option.host_ram_ok") is not False and cache <= most:
             pace = _pace(base, option.speed)
             said = f", with {gib(moved)} in system RAM{pace}"
-            return Held(said, beside=True, at_once=base.scenario.batch)
+            tok_s = option.speed.decode_tok_s.estimate if option.speed else None
+            crawls = tok_s is not None and tok_s < least_decode(base)
+            return Held(said, beside=True, at_once=base.scenario.batch, crawls=crawls)
     missing, batch = base.memory.deficit_bytes, base.scenario.batch
     few = largest_batch(base.scenario, base.knowledge, batch) or 0 if batch > 1 else 0
     shorter = "" if few else _shorter(base)
     less = f"; {few} of {batch} requests would fit" if few else shorter
-    said = f" ({gib(missing)} missing{less})" if missing else ""
+    where = " on the fullest card" if base.scenario.gpus > 1 else ""
+    said = f" ({gib(missing)} missing{where}{less})" if missing else ""
     return Held(missing=said, at_once=few, shorter=bool(shorter))
 
 

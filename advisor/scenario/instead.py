@@ -20,12 +20,15 @@ class Way(NamedTuple):
     framework: Framework
     own: bool | None
     """Whether its framework is the stated one; None where none is stated."""
+    cache: str = ""
+    """The smaller type of the cache with which it has room."""
 
     @property
     def told(self) -> str:
         """Say what to type for it."""
         framework = "" if self.own else f"--framework {shell_word(self.framework.name)} "
-        return f"give {framework}--precision {shell_word(self.precision.name)}."
+        cache = f" --kv-cache {self.cache}" if self.cache else ""
+        return f"give {framework}--precision {shell_word(self.precision.name)}{cache}."
 
     @property
     def named(self) -> str:
@@ -53,6 +56,10 @@ class Held(NamedTuple):
     """Requests that it holds at once, or would."""
     shorter: bool = False
     """Whether it would hold less of the context, enough to be of use."""
+    cache: str = ""
+    """The smaller type of the cache that this takes."""
+    crawls: bool = False
+    """Whether so much lies in system RAM that nobody would wait for it."""
 
 
 Holds = Callable[[Way], Held]
@@ -84,28 +91,29 @@ def _hint(ways: Iterable[Way], holds: Holds, amid: str, *, whole: bool) -> str:
     With a part in system RAM, what the stated framework or that one holds whole is told too.
     """
     nearest: tuple[Way, Held] | None = None
-    told, beside, spare = "", "", ""
-    for way in ways:
-        if told and not (whole or _may_add(way, beside, spare)):
-            if way.own is None:
+    told, beside, spare, crept = "", "", "", False
+    for one in ways:
+        if told and not (crept or whole or _may_add(one, beside, spare)):
+            if one.own is None:
                 break
             continue
-        held = holds(way)
+        held = holds(one)
+        way = one._replace(cache=held.cache)
         nearest = nearest or (way, held)
         less = held.at_once < nearest[1].at_once
         gentler = held.beside or nearest[1].shorter
         if less or held.missing is not None or (gentler and way.harsh):
             continue
         is_sound = not (held.beside or way.harsh or support.stands_back(way.framework))
-        if told and not whole:
+        if told and not (crept or whole):
             if is_sound and way.own:
                 return f"{told} {way.named}{held.said}: {way.told}"
             if is_sound and not (spare or held.thin):
                 spare = f" {way.named}{held.said}: {way.told}"
         elif is_sound or not (whole or held.beside):
             return _told(*nearest, way, held, amid)
-        elif not told:
-            told, beside = _told(*nearest, way, held, amid), way.framework.name
+        elif not told or (crept and not held.crawls):
+            told, beside, crept = _told(*nearest, way, held, amid), one.framework.name, held.crawls
     return f"{told}{spare}" or _unheld(nearest)
 
 

@@ -12,6 +12,7 @@ import pytest
 from advisor.errors import RequestError
 from advisor.estimator import estimate_memory
 from advisor.knowledge import load_knowledge
+from advisor.remedies.impossible import resolved
 from advisor.scenario.instead import CannotRunError, Held, Way
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request, request_from
@@ -270,3 +271,28 @@ def test_the_search_ends_where_nothing_more_can_be_told(
 
     assert CannotRunError(refused.value.message, ways, holds).hint == refused.value.hint
     assert list(seen) == looked_at
+
+
+@pytest.mark.parametrize(
+    ("asked", "told", "never"),
+    [
+        (
+            {"gpu": "W7900", "model": "qwq-32b", "framework": "ExLlamaV3", "context": 131072},
+            "--precision Q4_K_M --kv-cache q8_0",
+            "in system RAM",
+        ),
+        (
+            {"gpu": "RTX 4090", "model": "mistral-large-instruct-2411", "precision": "FP8",
+             "framework": "ExLlamaV3", "context": 32768},
+            "in system RAM at about",
+            "below 1 tok/s",
+        ),
+    ],
+)  # fmt: skip
+def test_a_smaller_cache_goes_before_system_ram_and_a_crawl_goes_last(
+    asked: dict[str, object], told: str, never: str
+) -> None:
+    with pytest.raises(CannotRunError) as refused:
+        resolved(_request(asked), load_knowledge())
+    assert told in (refused.value.hint or "")
+    assert never not in (refused.value.hint or "")
