@@ -90,3 +90,12 @@ def test_an_unknown_architecture_is_said_to_be_unknown_not_refused() -> None:
     asked = Request(gpu="8x H100 SXM5 80 GB", model="LongCat-Flash-Chat", framework="vLLM")
     with pytest.raises(UserError, match="whether vLLM runs it is not known"):
         resolve(asked, load_knowledge())
+
+
+def test_what_one_model_of_a_kind_is_refused_another_is_not() -> None:
+    """Gemma 4 E4B has tables by layer, which ExLlamaV3 does not read; the 31B has none."""
+    asked = Request(gpu="RTX 4090", model="gemma-4-e4b-it", precision="EXL3 4.0bpw")
+    knowledge = load_knowledge()
+    with pytest.raises(UserError):
+        resolve(asked, knowledge)
+    assert resolve(replace(asked, model="gemma-4-31b-it"), knowledge).framework.name == "ExLlamaV3"

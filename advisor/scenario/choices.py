@@ -164,6 +164,7 @@ def kind_of(model: Model) -> tuple[Hashable, ...]:
         shape.head_dim,
         shape.mla and (shape.mla.index_dim or 0),
         shape.moe is None,
+        bool(shape.lookup),
         bool(model.vision_parameters),
         model.modality,
         model.native_formats,

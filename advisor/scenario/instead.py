@@ -134,6 +134,8 @@ def _unheld(nearest: tuple[Way, Held] | None) -> str:
 def _told(nearest: Way, had: Held, way: Way, held: Held, amid: str) -> str:
     if way is nearest or not amid:
         return f"{way.named}, the nearest{held.said}: {way.told}"
+    if had.missing is None:
+        return f"{nearest.named}, the nearest{had.said}. {way.named}{held.said}: {way.told}"
     return (
         f"{nearest.named}, the nearest, which does not fit {amid}{had.missing or ''}. "
         f"{way.named}, which does{held.said}: {way.told}"

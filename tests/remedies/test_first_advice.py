@@ -148,8 +148,8 @@ def test_an_error_names_the_usual_format_where_none_was_asked_for() -> None:
         (
             {"gpu": "8x V100 SXM2 32GB", "model": "qwq-32b", "precision": "INT4", "batch": 128,
              "framework": "SGLang", "context": 32768},
-            ("llama.cpp runs Q4_K_M, the nearest, though it does not fit (* GiB missing; 22 of 128 "
-            "requests would fit); to see what does: "),
+            ("llama.cpp runs Q4_K_M, the nearest, though it does not fit (* GiB missing on the "
+            "fullest card; 22 of 128 requests would fit); to see what does: "),
         ),
         (
             {"gpu": "8x H100 SXM", "model": "qwq-32b", "precision": "INT4", "batch": 128,
@@ -184,7 +184,8 @@ def test_an_error_names_the_usual_format_where_none_was_asked_for() -> None:
         (
             {"gpu": "8x V100 SXM2 32GB", "model": "kimi-k2-instruct", "framework": "SGLang",
              "context": 131072, "batch": 32},
-            "llama.cpp runs Q4_K_M, the nearest, with * in system RAM at below 1 tok/s for each",
+            ("llama.cpp runs Q4_K_M, the nearest, with * in system RAM at below 1 tok/s for each "
+            "request. llama.cpp runs IQ3_XS, with * GiB in system RAM at about 1.0 tok/s"),
         ),
         (
             {"gpu": "4x RTX 3090", "model": "command-a-03-2025", "precision": "Q6_K",

@@ -143,7 +143,7 @@ def test_more_bits_are_not_said_to_cost_quality(
     costs: bool,  # noqa: FBT001
 ) -> None:
     doc, text = told(**dict(zip(("gpu", "model", "precision", "framework"), given, strict=True)))
-    assert doc.recommendations[0].action == "quantize"
+    assert "quantize" in {one.action for one in doc.recommendations}
     unknown = "quality it costs is not known|No figure for its quality|Its loss of quality"
     assert bool(re.search(unknown, text)) is costs
 
