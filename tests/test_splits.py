@@ -259,14 +259,6 @@ def test_what_was_measured_in_the_usual_way_says_nothing_of_another() -> None:
     ("keys", "message"),
     [
         (
-            {**GGUF, "gpus": 2, "split": "tensor"},
-            (
-                "llama.cpp cannot be sized with a split by tensor: its help marks this mode as "
-                "experimental and nobody has published its memory. It can by layer or row: "
-                "--split layer."
-            ),
-        ),
-        (
             {**GGUF, "gpus": 2, "split": "row", "backend": "Vulkan"},
             (
                 "llama.cpp splits rows with CUDA, ROCm, SYCL, not with Vulkan. It can by layer: "

@@ -44,6 +44,8 @@ _EACH_AGAIN = re.compile(
     r"\(?\b(\d{1,2})\s*[xX\u00d7*]\s*(\d{1,3}\s*gi?b\b[^)]*)\)?", re.IGNORECASE
 )
 _ROUND = re.compile(r"(?<=\d)\.0+(?=\s*gi?b)", re.IGNORECASE)
+_INSIDE = re.compile(r"(?<=[a-z])\s+\+\s+(?=[a-z][^()+]*\))", re.IGNORECASE)
+"""A plus between words of a remark in brackets, which joins no cards."""
 _CLUSTERS = re.compile(
     r"(?:\d+[ -]cores?\s*)?\(\d+P\s*\+\s*\d+E\)|(?::(?:sramecc|xnack)[+-])+", re.IGNORECASE
 )
@@ -90,7 +92,7 @@ def find_cards(knowledge: Knowledge, text: str) -> Cards:
     Raises:
         UserError: A card is unknown or ambiguous, or these do not work together.
     """
-    pieces = _JOINED.split(_ROUND.sub("", _CLUSTERS.sub("", text.strip())))
+    pieces = _JOINED.split(_ROUND.sub("", _INSIDE.sub(" ", _CLUSTERS.sub("", text.strip()))))
     if not all(map(_names_something, pieces)):
         message = f"'{text}' lacks a card beside the plus" if text.strip() else "no GPU is named"
         raise RequestError(message, hint="Write for example 'RTX 4090' or 'RTX 4090 + RTX 3090'.")
@@ -253,7 +255,7 @@ def read_model(knowledge: Knowledge, text: str) -> ModelRead:
     model = None if _is_tag(text) else known_model(knowledge, text)
     if model is not None:
         return ModelRead(model)
-    from advisor.reading.read_names import read_by_words  # noqa: PLC0415  a plain name does without
+    from advisor.reading.unlisted import read_by_words  # noqa: PLC0415  a plain name does without
 
     return read_by_words(knowledge, text)
 

@@ -6,7 +6,7 @@ A name of a model, repository or file says its format too: ``said_in`` takes it 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from typing import Final
 
@@ -35,13 +35,16 @@ _OF_TENSORS: Final = re.compile(
 """Types of single kinds of tensors behind that of a mix: ``AProjQ8``, ``w2Q2K``."""
 BITS_PER_WEIGHT: Final = re.compile(
     r"(?<![a-z0-9.])(?:(?P<maker>exl[23]|gguf)[-_ ]*)?(?:sc[-_ ])?(?P<bits>\d(?:\.\d{1,6})?)[-_ ]?"
-    r"(?:bpw|bits?[-_ /]?(?:per[-_ ])?weight)(?:[-_ ]*(?:h|hb|head|ng)\d)*"
+    r"(?:bpw|bits?[-_ /]?(?:per[-_ ])?weight)(?:[-_ ]*(?:h|hb|head|ng|v)\d)*"
     r"(?:[-_ ]*(?P<after>exl[23]))?(?![a-z0-9])"
 )
 """Behind the bits may stand those of other tensors: ``4.0bpw_H6``, ``3.05bpw_h5_ng5``."""
 _BRANCH: Final = re.compile(r"^(\d)_(\d{1,2})$")
 """The branch of a repository of EXL2 or EXL3 files: ``3_0``, ``4_25``."""
 _TURNED: Final = re.compile(r"^([2-8])[-_ ]?q$")
+_BITS_OF_EXL: Final = re.compile(r"(?<![a-z0-9])(exl[23])[-_ ]+(\d(?:\.\d+)?)[-_ ]?bits?(?![a-z])")
+_ROWS: Final = re.compile(r"_r(?:4|8|16)$")
+"""Of ik_llama.cpp: rows lie interleaved."""
 _LEAST_BITS, _MOST_BITS = 1.0, 8.5
 _FAMILIES: Final = {"gguf": ("gguf-k", "gguf-i")}
 """The families that makers of GGUF files choose from where they tell only the bits."""
@@ -61,6 +64,7 @@ def patterned(knowledge: Knowledge, text: str) -> _Found | None:
         RequestError: It is one that no runtime here reads.
     """
     folded = _TURNED.sub(r"gguf q\1", _BRANCH.sub(r"\1.\2bpw", text.strip().casefold()))
+    folded = _BITS_OF_EXL.sub(r"\1 \2bpw", folded)
     if len(folded) > _LONGEST:
         return None
     if unread := why_unread(text):
@@ -79,7 +83,7 @@ def patterned(knowledge: Knowledge, text: str) -> _Found | None:
         return find_format_candidates(knowledge, _USUAL_TYPE), _TYPE_UNSAID, False
     if found := _FRACTION.fullmatch(folded):
         return _by_bits(knowledge, "gguf", float(found[1]))
-    ungrouped = _GROUP.sub("", folded)
+    ungrouped = _ROWS.sub("", _GROUP.sub("", folded))
     if ungrouped not in {folded, ""}:
         return _under(knowledge, ungrouped)
     return _beside(knowledge, folded)
@@ -92,10 +96,11 @@ _USUAL_TYPE: Final = "Q4_K_M"
 _TYPE_UNSAID: Final = f", since nothing tells its type; {_USUAL_TYPE} is usual"
 _FRACTION: Final = re.compile(r"(?:dynamic[-_ ])?(\d\.\d{1,3})[-_ ]?bits?")
 """A mean over all tensors, as makers of mixed GGUF files tell it: ``1.58-bit``."""
-_CLASS: Final = re.compile(r"(?<=_k)\s*-\s*(small|medium|large)\b")
+_CLASS: Final = re.compile(r"(?<=_k)[\s_-]*(small|medium|large)\b")
+_REMARK: Final = re.compile(r"\s*\([^()]*\)|\bdynamic[-_ ]v?2(?:\.0)?\b")
 _SAYS_NOTHING: Final = frozenset(
-    """default dynamic format ollama only precision qat quant quants quantized torch weight
-    weights""".split()  # noqa: SIM905  a table of words
+    """by default dynamic format from imat ollama only precision qat quant quants quantized torch
+    via weight weights with""".split()  # noqa: SIM905  a table of words
 )
 _USUAL_OF_BITS: Final = {
     "Q2": "Q2_K", "Q3": "Q3_K_M", "Q4": "Q4_K_M", "Q5": "Q5_K_M", "Q6": "Q6_K", "Q8": "Q8_0",
@@ -105,12 +110,13 @@ _USUAL_OF_BITS: Final = {
 
 def _beside(knowledge: Knowledge, folded: str) -> _Found | None:
     """Find a format beside words that say nothing of it: ``Q4_K_M (GGUF)``, ``NVFP4 (unsloth)``."""
-    spelled = _CLASS.sub(lambda found: f"_{found[1][0]}", folded)
+    spelled = _CLASS.sub(lambda found: f"_{found[1][0]}", _REMARK.sub("", folded) or folded)
     said, known = said_in(spelled), words()
     left = {*_parts(said.rest)} - known.filler - known.packers - _SAYS_NOTHING
     if left or plain_key(said.precision) in {"", plain_key(folded)}:
         return None
-    named = _USUAL_OF_BITS.get(said.precision.upper(), said.precision)
+    types = said.precision.replace("INT", "Q") if "gguf" in said.rest else said.precision
+    named = _USUAL_OF_BITS.get(types.upper(), said.precision)
     try:
         return find_format_candidates(knowledge, named), "", False
     except RequestError:
@@ -193,6 +199,9 @@ def in_words_of(said: str, runs: Collection[str]) -> str:
     if GGUF_TYPE.fullmatch(folded):
         bits = "".join(filter(str.isdigit, said))[:1]
         return next((one for one in runs if one == f"MLX {bits}-bit"), said)
+    exl = next((one[:4] for one in runs if _PACKED_BY.match(one) and one.startswith("EXL")), "")
+    if exl and (mean := _FRACTION.fullmatch(folded)):
+        return f"{exl} {mean[1]}bpw"
     told = BITS_PER_WEIGHT.fullmatch(folded)
     ours = told and not (told["maker"] or told["after"]) and _USUAL_TYPE in runs
     return f"gguf {said}" if ours else said
@@ -208,7 +217,9 @@ class FormatSaid(Struct, frozen=True):
 
 
 _WORDS: Final[Sequence[tuple[str, str]]] = (
-    (r"nvfp4a?(16)?|fp4", "NVFP4"),
+    (r"oq([34568])e?", "MLX N-bit"),
+    (r"q4b?f(?:16|32)_[01]", "Q4_0"),
+    (r"nvfp4a?(16)?([-_ ]?w4a(4|16))?|fp4", "NVFP4"),
     (r"mxfp4([-_ ]?moe)?", "MXFP4"),
     (r"mxfp8", "MXFP8"),
     (r"(w4a16|int4)[-_ ]?(auto[-_ ]?round|gptq)", "GPTQ 4-bit"),
@@ -249,7 +260,7 @@ def said_in(name: str, *, mlx: bool = False) -> FormatSaid:
         name: Of a model, repository or file, publisher left out.
         mlx: Whether its publisher packs for MLX, so that ``4bit`` is MLX's.
     """
-    folded = name.casefold()
+    folded = _BITS_OF_EXL.sub(r"\1 \2bpw", name.casefold())
     if found := words().unread_called.search(folded):
         return FormatSaid(found[0].upper(), _without(folded, found))
     if found := BITS_PER_WEIGHT.search(folded):
@@ -352,8 +363,11 @@ def tag_of(model: str, precision: str) -> Tag | None:
     return _holding().get((model.casefold(), precision))
 
 
-def _family(name: str) -> Mapping[str, Tag]:
-    return _tags().get(name.casefold().strip(), {})
+def _family(name: str, alike: Callable[[str], str] = str) -> Mapping[str, Tag]:
+    """Find a family by its name, or by what is alike: its letters alone (``deepseekr1``)."""
+    key, found = name.casefold().strip(), _tags()
+    like = (family for family in found if alike(family) == alike(key))
+    return found.get(key) or found.get(next(like, ""), {})
 
 
 def tag_named(parts: NameParts) -> Tag | None:
@@ -362,7 +376,7 @@ def tag_named(parts: NameParts) -> Tag | None:
         return None
     left = re.findall(r"[a-z0-9.]+", said_in(parts.tag).rest)
     told = [word for word in left if word not in _TUNED]
-    family, size = _family(parts.name), "-".join(told)
+    family, size = _family(parts.name, plain_key), "-".join(told)
     plain = "-".join(word for word in told if not _RELEASE.fullmatch(word))
     return (family.get(size) or family.get(plain)) if size else default_tag(parts)
 

@@ -71,6 +71,18 @@ def _with_size(gpu: Gpu) -> str:
     return gpu.name if not size or size in gpu.name else f"{gpu.name} ({size})"
 
 
+def told_apart(gpu: Gpu, others: Sequence[Gpu]) -> tuple[Gpu, ...]:
+    """Leave out boards that differ in nothing that is sized, and those that few people can have."""
+    rare = gpu.not_for_sale is not None
+    figures = (gpu.vram_bytes, gpu.bandwidth_bytes_s, gpu.architecture)
+    return tuple(
+        other
+        for other in others
+        if (other.vram_bytes, other.bandwidth_bytes_s, other.architecture) != figures
+        and (rare or other.not_for_sale is None)
+    )
+
+
 class Match(Struct, frozen=True):
     """A card that has every word of the query, and the words the query left out."""
 

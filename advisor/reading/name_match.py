@@ -31,6 +31,7 @@ from advisor.reading.name_parts import (
     less_tunings,
     publisher_words,
     rests_of,
+    without,
     words,
 )
 from advisor.reading.public_list import PublicModel, bare_key, every_named, find_public
@@ -38,7 +39,6 @@ from advisor.reading.public_made import SAME_WITHIN
 from advisor.reading.public_sizing import model_of
 from advisor.reading.published import is_draft
 
-# what tells releases of one model apart: active size, date, context, experts
 _FREE: Final = re.compile(r"a\d+(?:\.\d+)?b|\d{4}|\d+k|\d+e")
 _MOST_TOKENS: Final = 40
 
@@ -78,9 +78,8 @@ def _first(
 ) -> Match | None:
     """Try every way on every reading; what names several models goes into ``several``."""
     base = less_tunings(rests) if " " not in parts.name else ()
-    for some, tuned in (
-        (rests, False), (based_on(rests), True), (less_tuned(rests), True), (base, True),
-    ):  # fmt: skip
+    bases = ((some, True) for some in (based_on(rests), less_tuned(rests), base))
+    for some, tuned in ((rests, False), *bases):
         for way in (_just_so, _listed, _released, _nearly):
             for rest in some:
                 try:
@@ -208,7 +207,8 @@ def _by_core(knowledge: Knowledge) -> Mapping[str, Mapping[tuple[str, ...], Sequ
     keys: dict[tuple[str, ...], list[str]] = {}
     for record in knowledge.models.values():
         short = (record.hf_id or "").rpartition("/")[2]
-        for core in {_core(text) for text in (record.name, *record.aliases, short)} - {()}:
+        cores = {_core(text) for text in (record.name, *record.aliases, short)}
+        for core in cores.union(without(one, words().filler) for one in cores) - {()}:
             keys.setdefault(core, []).append(record.name)
     return {"cores": keys}
 

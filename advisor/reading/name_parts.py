@@ -23,7 +23,10 @@ from advisor.knowledge.index import model_words
 from advisor.models.hub_names import has_hub_form, is_address, parse
 
 _LIBRARY: Final = re.compile(r"(?:https?://)?(?:www\.)?ollama\.com(?:/library)?/", re.IGNORECASE)
-_HUB_HOST: Final = re.compile(r"(?:www\.)?(?:hf\.co|huggingface\.co)/", re.IGNORECASE)
+_HUB_HOST: Final = re.compile(
+    r"(?:(?:https?://)?(?:hf-mirror\.com|(?:www\.)?modelscope\.(?:cn|ai)/models)|(?:www\.)?(?:hf\.co|huggingface\.co))/",
+    re.IGNORECASE,
+)
 _HUB: Final = "https://huggingface.co"
 _ENDING: Final = re.compile(r"\.(gguf|llamafile|safetensors|bin|pth?)$", re.IGNORECASE)
 _GGML: Final = re.compile(r"\.(?:ggml(?:v\d)?(?![a-z0-9])|i1-)", re.IGNORECASE)
@@ -38,8 +41,15 @@ _FOLDER: Final = re.compile(
     r"(?P<repository>[\w.-]+/[\w.-]+-gguf)/(?P<file>[\w.-]+)", re.IGNORECASE
 )
 """A folder of a repository that holds one format: ``unsloth/Qwen3-8B-GGUF/Qwen3-8B-Q4_0``."""
-_APART: Final = re.compile(r"(?<=\d)\s+(?=[bB]\b)")
-"""What stands between a size and its unit: ``32 B``."""
+_APART: Final = re.compile(
+    r"(?<=\d)\s+(?=[bB]\b)|(?<=\d[bB])illion\b(?:[\s-]param\w*)?|\.ggmlv\d$", re.IGNORECASE
+)
+"""What stands between a size and its unit, or behind it: ``32 B``, ``7 billion``."""
+_PLAIN_FILE: Final = re.compile(
+    r"(?:.*/)?(?P<folder>[\w.-]+)/(?:ggml-)?model[-_.]?(?P<format>[\w-]*)\.(?P<ending>bin|gguf|pth)",
+    re.IGNORECASE,
+)
+"""A file that is named by its folder alone: ``llama-7b/ggml-model-q4_0.bin``."""
 
 
 class NameParts(Struct, frozen=True):
@@ -72,9 +82,11 @@ def parts_of(text: str) -> NameParts:
     Raises:
         RequestError: It is an address of something else.
     """
-    bare = _APART.sub("", text.strip().strip("'\"").replace("___", "."))
+    bare = _APART.sub("", _APART.sub("", text.strip().strip("'\"").replace("___", ".")))
     if len(bare) > _LONGEST:
         return NameParts(bare)
+    if (plain := _PLAIN_FILE.fullmatch(bare)) and "://" not in bare:
+        return _of_file(f"{plain['folder']}-{plain['format']}", plain["ending"].casefold())
     for host in (_LIBRARY, _HUB_HOST):
         found = host.match(bare)
         bare = bare[found.end() :] if found else bare
@@ -126,17 +138,17 @@ Segments = tuple[str, ...]
 def rests_of(segments: Segments, parts: NameParts) -> Sequence[Segments]:
     """Give readings of a name, each with more words taken as none of the model's own."""
     known = words()
-    plain = _less(segments, known.filler | {word for word, m in known.tunings.items() if not m})
-    bare = _less(plain, known.packers)
+    plain = without(segments, known.filler | {word for word, m in known.tunings.items() if not m})
+    bare = without(plain, known.packers)
     whole = [plain, segments] if parts.is_gguf else [segments, plain]
     packs = known.packers.union(known.makers).issuperset(publisher_words(parts.publisher))
     own = frozenset(publisher_words(parts.publisher) if packs else ())
     less = [
-        _less(kept, taken) for taken in (own, frozenset(known.makers)) for kept in (plain, bare)
+        without(kept, taken) for taken in (own, frozenset(known.makers)) for kept in (plain, bare)
     ]
     own_name = parts.publisher.casefold()
     tells = own_name in segments and own_name not in known.makers
-    signed = [_less(plain, {own_name})] if tells and not known.tuned.isdisjoint(segments) else []
+    signed = [without(plain, {own_name})] if tells and not known.tuned.isdisjoint(segments) else []
     return list(dict.fromkeys(kept for kept in (*whole, bare, *less, *signed) if kept))
 
 
@@ -195,11 +207,12 @@ def packs(publisher: str) -> bool:
 
 def less_tunings(rests: Sequence[Segments]) -> Sequence[Segments]:
     """Take the tuning off a name as repositories write it: a base may be listed alone."""
-    less = (_less(kept, set(words().tunings)) for kept in rests)
+    less = (without(kept, set(words().tunings)) for kept in rests)
     return [one for one, kept in zip(less, rests, strict=True) if one != kept]
 
 
-def _less(segments: Sequence[str], taken: frozenset[str] | set[str]) -> tuple[str, ...]:
+def without(segments: Sequence[str], taken: frozenset[str] | set[str]) -> tuple[str, ...]:
+    """Leave some words out of a name."""
     return tuple(one for one in segments if one not in taken)
 
 
@@ -207,7 +220,10 @@ def less_tuned(rests: Sequence[Segments]) -> Sequence[Segments]:
     """Take the words of fine-tunes out of each reading that has some, and tells a size."""
     whole = [_without_tuned(kept) for kept in rests]
     less = (*whole, *(one[:-1] for one in whole if one not in rests and _ends_as_release(one)))
-    found = (kept for kept in less if kept not in rests and any(map(_tells_size, kept)))
+    same = {tuple(w for w in kept if w not in words().edited) for kept in rests}
+    found = (
+        one for one in less if one not in rests and (one in same or any(map(_tells_size, one)))
+    )
     return list(dict.fromkeys(found))
 
 
@@ -264,6 +280,8 @@ class Words(Struct, frozen=True):
     packers: frozenset[str]
     """Publishers that pack or mirror others' models, and their words in names."""
     tuned: frozenset[str]
+    edited: frozenset[str]
+    """Words of fine-tunes that keep the model's own weights but for a few: ``abliterated``."""
     """Words of fine-tunes: what bears one has the sizes of its base."""
     filler: frozenset[str]
     other: re.Pattern[str]
@@ -278,6 +296,8 @@ class Words(Struct, frozen=True):
     """A whole name -> the model whose sizes it has."""
     built_on: Mapping[str, str]
     """A family of fine-tunes that does not name its base -> the base, less its size."""
+    no_text: Mapping[str, str]
+    """A family of models that make or hear something else than text -> what they do."""
     unread: Mapping[str, tuple[str, ...]]
     """A format that no runtime here reads -> the nearest, with ``{bits}``, and who reads it."""
     unread_called: re.Pattern[str]
@@ -311,7 +331,8 @@ def words() -> Words:
         tunings=kinds["tuning"],
         makers={word: tuple(means.split()) for word, means in kinds["maker"].items()},
         packers=frozenset(kinds["packer"]),
-        tuned=frozenset(kinds["tuned"]),
+        tuned=frozenset((*kinds["tuned"], *kinds["edited"])),
+        edited=frozenset(kinds["edited"]),
         filler=frozenset(kinds["filler"]),
         other=re.compile("|".join((*kinds["other"], *kinds["kind"]))),
         kind=re.compile("|".join(kinds["kind"])),
@@ -319,6 +340,7 @@ def words() -> Words:
         releases=releases,
         same=kinds["same"],
         built_on=kinds["built-on"],
+        no_text=kinds["no-text"],
         unread=unread,
         unread_called=re.compile(
             rf"(?<![a-z0-9])(?P<word>{_any_of(unread)})"

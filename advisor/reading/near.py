@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
+from itertools import pairwise
 
 from advisor.errors import RequestError, nearest
 from advisor.files import data_dir
@@ -64,6 +65,15 @@ def several_cards(text: str, cards: Sequence[Gpu]) -> RequestError:
     known = sorted(cards, key=lambda gpu: gpu.not_for_sale is not None)
     names = listed([gpu.name for gpu in known])
     return RequestError(f"'{text}' names several cards: {names}.", hint="Write one of these.")
+
+
+_LEAST_SHOWN, _MOST_SHOWN = 0.9, 1.03
+
+
+def sizes_shown_as(gpu: Gpu, size: int) -> Sequence[int]:
+    """Give the memories of a card of which a driver shows this: 15 GB of 16, 97 GB of 96."""
+    sold = () if gpu.unified_memory else sizes_of(gpu)
+    return [one for one in sold if _LEAST_SHOWN * one <= size <= _MOST_SHOWN * one]
 
 
 def larger_chip(cards: Sequence[Gpu], named: Gpu) -> Reading | None:
@@ -216,8 +226,14 @@ def _in_latin(text: str) -> Iterator[tuple[int, str]]:
 
 
 def without_cpus(pieces: Sequence[str]) -> Sequence[str]:
-    """Leave the processors out of a list of what a machine has."""
-    return [piece for piece in pieces if not is_cpu(piece)]
+    """Leave the processors and their memory out of a list of what a machine has."""
+    return [piece for piece in pieces if not (_RAM.fullmatch(piece.strip()) or is_cpu(piece))]
+
+
+_RAM = re.compile(
+    r"(?:and\s+)?\d{1,4}\s*gi?b(?:\s+(?:of|system|host|cpu|main|ddr\d\S*))*\s+(?:s?d?ram|memory|ddr\d\S*)",
+    re.IGNORECASE,
+)
 
 
 def split_at_words(text: str) -> Sequence[str]:
@@ -278,11 +294,14 @@ def otherwise_spelled(knowledge: Knowledge, text: str) -> Iterator[tuple[str, st
 
     Only names of makers and machines are; no word that a card's name may have is touched.
     """
+    known, right = _words_of_makers(knowledge), dict[str, str]()
     if (alone := as_computer(text, " alone")) != text:
         yield alone, ""
     if beside := _BESIDE_CPU.search(text):
         yield beside[1], ""
-    known, right = _words_of_makers(knowledge), dict[str, str]()
+    less = _REMARK.sub(lambda found: _of_a_card(known, found[0]), text)
+    for spelling in dict.fromkeys((_cut_anew(known, text), _cut_anew(known, less))):
+        yield spelling, ""
     for word in _LETTERS.findall(text.casefold()):
         close = (
             get_close_matches(word, known["made"], 1, _CLOSE) if word not in known["any"] else ()
@@ -295,6 +314,58 @@ def otherwise_spelled(knowledge: Knowledge, text: str) -> Iterator[tuple[str, st
         yield put, "".join(f", with {new} for {typed}" for typed, new in right.items())
 
 
+_REMARK = re.compile(
+    r"\((?!\s*[x\u00d7*]?\s*\d{1,2}\s*[x\u00d7*]?\s*\))(?![^()]*(?:\bmig\b|vgpu|slice|half|\dg\.|\d\s*[x\u00d7*]|[x\u00d7*]\s*\d))[^()]*\)?",
+    re.IGNORECASE,
+)
+"""What stands in brackets and is no count and no part of a card."""
+_TOKEN = re.compile(r"\d{1,4}\s*gi?b\b|[a-z0-9]+(?:\.\d+)?")
+_OWNED = re.compile(r"['\u2019]s\b")
+
+
+def _of_a_card(known: Mapping[str, frozenset[str]], remark: str) -> str:
+    """Leave of a remark in brackets what a card may be called by, and its memory."""
+    said = [word for word in _TOKEN.findall(remark.casefold()) if not word.isdigit()]
+    return " ".join(w for w in said if w in known["any"] or ONLY_MEMORY.fullmatch(w))
+
+
+def _cut_anew(known: Mapping[str, frozenset[str]], text: str) -> str:
+    """Cut a name where the words of cards are: ``TeslaP40``, ``mi 50``, ``RX 6600 M``."""
+    said = _TOKEN.findall(_OWNED.sub(" ", text.casefold()))
+    cut = [piece for word in said for piece in _pieces(known["any"], word)]
+    for size in (3, 2):
+        for at in range(len(cut) - size + 1):
+            parts = cut[at : at + size]
+            if "".join(parts) in known["cards"] and _is_one_word(parts):
+                cut[at : at + size] = ["".join(parts), *[""] * (size - 1)]
+    return " ".join(filter(None, cut))
+
+
+def _is_one_word(parts: Sequence[str]) -> bool:
+    """Whether letters and a number may have been typed apart: ``L 40 S``."""
+    kinds = [part.isdigit() for part in parts]
+    short = all(len(part) <= _SHORT for part in parts if part.isalpha())
+    return short and any(kinds) and all(one != other for one, other in pairwise(kinds))
+
+
+def _pieces(known: frozenset[str], word: str) -> Sequence[str]:
+    """Cut a word into the fewest that are known; all of it where it is one, or cannot be cut."""
+    if word in known or not _LEAST_CUT <= len(word) <= _LONG:
+        return (word,)
+    best: list[Sequence[str] | None] = [(), *[None] * len(word)]
+    for end in range(2, len(word) + 1):
+        for at in range(end - 1):
+            part, before = word[at:end], best[at]
+            inside = at and part[0].isdigit() and word[at - 1].isdigit()
+            if before is None or inside or not (part in known or _SOLD.fullmatch(part)):
+                continue
+            if len(before) + 1 < len(best[end] or word):
+                best[end] = (*before, part)
+    return best[-1] or (word,)
+
+
+_SHORT, _LEAST_CUT, _LONG = 3, 4, 40
+_SOLD = re.compile(r"\d{1,3}gi?b?")
 _SERIES = re.compile(r"(?<![\w+.-])([a-z]{3,})(\d{2,3})?\+?(?![\w.-])", re.IGNORECASE)
 
 
@@ -318,5 +389,6 @@ def _words_of_makers(knowledge: Knowledge) -> Mapping[str, frozenset[str]]:
     products = {w for m in said.machines for name in (m.name, *m.aliases) for w in gpu_words(name)}
     brands = {word for maker in MAKERS.values() for word in maker.words}
     boards = {phrase for phrase in said.words if " " not in phrase}
-    made = frozenset(w for w in products | brands | boards if _LETTERS.fullmatch(w))
+    series = cards & {"jetson", "instinct"}
+    made = frozenset(w for w in products | brands | boards | series if _LETTERS.fullmatch(w))
     return {"any": frozenset(cards | noise) | made, "made": made, "cards": frozenset(cards)}

@@ -288,9 +288,7 @@ def _packs(word: str) -> bool:
     return named or _UNNAMED.fullmatch(word) is not None
 
 
-_RELEASE: Final = re.compile(
-    r"preview|a\d+(?:\.\d+)?b|\d{4}|\d+k|\d+e|v\d(?:[.-]\d)?|[bf]?f16|bf16"
-)
+_RELEASE: Final = re.compile(r"preview|a\d+(?:\.\d+)?b|\d{4}|\d+k|\d+e|v\d(?:[.-]\d)?|[bf]?f16")
 """Words behind a name that tell a release of it: active size, date, context, experts, version."""
 _SIZED: Final = re.compile(r"\d+(?:\.\d+)?[bm]")
 _LEAST_TAKEN: Final = 100
@@ -359,6 +357,7 @@ def _with_words(name: str) -> Iterator[PublicModel]:
             yield one
 
 
+_LATER: Final = re.compile(r"\d\.\d|think(?:ing|er)|reasoning")  # behind a whole name
 _TELLING: Final = 4
 _MOST_LOOKED_AT: Final = 2000
 
@@ -366,7 +365,7 @@ _MOST_LOOKED_AT: Final = 2000
 def _begun(stem: str) -> Iterator[PublicModel]:
     for one in beginning(stem):
         rest = bare_key(unpacked_name(one.name)).removeprefix(stem)
-        marks = [word for word in rest.split("-") if word]
+        marks = [word for word in rest.split("-") if word and not _LATER.fullmatch(word)]
         if rest[:1] in {"", "-"} and _is_meant(one, marks):
             yield one
 

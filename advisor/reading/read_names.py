@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from advisor.errors import RequestError, UserError
+from advisor.errors import RequestError
 from advisor.knowledge.index import model_key, model_words
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.models import model_from_record
@@ -21,7 +21,6 @@ from advisor.reading.name_match import (
     listed_whole,
     loosely,
     match,
-    names_family,
     of_its_own,
     releases,
 )
@@ -42,114 +41,22 @@ from advisor.reading.published import (
     less_publisher,
     unpacked_name,
 )
-from advisor.reading.unlisted import unlisted
 
 _MOST_SAID: Final = 4
 
 
-def read_by_words(knowledge: Knowledge, text: str) -> ModelRead:
-    """Find the model that a text names where no model is known just so.
+def by_words(knowledge: Knowledge, text: str) -> ModelRead:
+    """Read a name of which every word is explained.
 
     Raises:
-        UserError: Nothing has this name, several do, or it cannot be sized.
+        UserError: One is not, several models are named, or it cannot be sized.
     """
-    try:
-        return _by_words(knowledge, text)
-    except RequestError:
-        for otherwise in (_with_its_size, _with_a_unit, _in_its_folder, _not_listed):
-            if read := otherwise(knowledge, text):
-                return read
-        raise
-
-
-def _in_its_folder(knowledge: Knowledge, text: str) -> ModelRead | None:
-    """Read a folder as text-generation-webui calls it: ``Publisher_Model-exl2``."""
-    folder = _FOLDER.fullmatch(text)
-    if folder is None:
-        return None
-    try:
-        return read_by_words(knowledge, f"{folder[1]}/{folder[2]}")
-    except UserError:
-        return None
-
-
-def _not_listed(knowledge: Knowledge, text: str) -> ModelRead | None:
-    """Read somebody's repository or file as the model whose whole name it bears."""
-    parts = parts_of(text)
-    said = _format_of(parts)
-    found = None if " " in text else unlisted(knowledge, parts, said)
-    return _read(knowledge, text, parts, said, found) if found else None
-
-
-def _with_its_size(knowledge: Knowledge, text: str) -> ModelRead | None:
-    """Read a name beside the size that it does not bear: ``MiniMax M2 230B-A10B``.
-
-    The size has to be that of the model, or of what a token reads of it.
-    """
-    sizes = _SIZES_BESIDE.findall(text)
-    if not sizes or "/" in text or not names_family(knowledge, text):
-        return None
-    read = _plainly(knowledge, _SIZES_BESIDE.sub("", text).strip(" -_"))
-    if read is None:
-        return None
-    model = read.model
-    for active, number, unit in sizes:
-        own = (model.active_parameters if active else model.parameters) or 0
-        said = float(number) * _UNITS[unit.casefold()]
-        if abs(own - said) > (max(_ACTIVE, _ROUNDED * said) if active else _ROUNDED * said):
-            return None
-    return read if read.said else replace(read, said=(f"{_quoted(text)} is read as {model.name}.",))
-
-
-def _plainly(knowledge: Knowledge, text: str) -> ModelRead | None:
-    """Read a name that is known just so, or by its words."""
-    if known := known_model(knowledge, text):
-        return ModelRead(known)
-    parts = parts_of(text)
-    said = _format_of(parts)
-    try:
-        found = match(knowledge, parts, said)
-    except UserError:
-        return None
-    return _read(knowledge, text, parts, said, found) if found else None
-
-
-def _with_a_unit(knowledge: Knowledge, text: str) -> ModelRead | None:
-    """Read a size that lacks its unit: ``Qwen2.5-72-int4``."""
-    bare = (
-        "" if "/" in text or _SIZES_BESIDE.search(text) else _BARE_SIZE.sub(r"\1b", text, count=1)
-    )
-    if bare in {"", text}:
-        return None
-    read = _plainly(knowledge, bare)
-    if read is None:
-        return None
-    said = float(_BARE_SIZE.search(text)[1]) * _UNITS["b"]  # type: ignore[index]  # it was replaced
-    alike = abs(read.model.parameters / said - 1) <= 2 * _ROUNDED
-    return (
-        replace(read, said=(f"{_quoted(text)} is read as {read.model.name}.",)) if alike else None
-    )
-
-
-_FOLDER: Final = re.compile(r"([A-Za-z-]{3,})_([A-Za-z][\w.]*(?:-[\w.]+){2,})")
-_SIZES_BESIDE: Final = re.compile(
-    r"(?:[\s_(-]+|(?<=[bt])\.)(a?)(\d+(?:\.\d+)?)([bt])(?![a-z0-9])\)?", re.IGNORECASE
-)
-_BARE_SIZE: Final = re.compile(r"(?<=[\s_-])(\d{2,3})(?=$|[\s_-])")
-_UNITS: Final = {"b": 1e9, "t": 1e12}
-_ROUNDED: Final = 0.05
-"""How far a size that is told may lie from the parameters."""
-_ACTIVE: Final = 1.5e9
-"""The same, in parameters, of what a token reads: some count embeddings among it."""
-
-
-def _by_words(knowledge: Knowledge, text: str) -> ModelRead:
     parts = parts_of(text)
     bare = less_publisher(knowledge, parts)
-    parts, said = (parts if parts.publisher else bare), _format_of(bare)
+    parts, said = (parts if parts.publisher else bare), format_of(bare)
     whole = listed_whole(knowledge, parts)
     if whole is not None:
-        return _read(knowledge, text, parts, said, Match(whole), listed=True)
+        return put_together(knowledge, text, parts, said, Match(whole), listed=True)
     tag = tag_named(parts) if parts.may_be_ollama else None
     if tag is not None:
         return _tagged(knowledge, text, said, tag)
@@ -159,7 +66,7 @@ def _by_words(knowledge: Knowledge, text: str) -> ModelRead:
     found = match(knowledge, parts, said)
     own = of_its_own(knowledge, parts, said, found)
     if own is not None:
-        read = _read(knowledge, text, parts, said, own, listed=own is not found)
+        read = put_together(knowledge, text, parts, said, own, listed=own is not found)
         return (
             read if parts.publisher or own.tuned else _or_newer(knowledge, text, parts, said, read)
         )
@@ -174,23 +81,27 @@ def _by_words(knowledge: Knowledge, text: str) -> ModelRead:
         told = [w for w in said.rest.casefold().split() if w not in words().filler]
         if len(told) == 1 and SIZE.fullmatch(told[0]):
             raise _only_a_size(text, told[0]) from None
-        if not parts.publisher and (one := _abridged(knowledge, text, said)):
+        if not parts.publisher and (one := _abridged(knowledge, text, said, alone=not newest)):
             return one
         if parts.publisher or not newest:
             raise
         return _newest(knowledge, text, said, (*newest, *kinds))
 
 
-def _abridged(knowledge: Knowledge, text: str, said: FormatSaid) -> ModelRead | None:
+def _abridged(
+    knowledge: Knowledge, text: str, said: FormatSaid, *, alone: bool
+) -> ModelRead | None:
     """Take what a name of the list begins with where all that begins so is one model.
 
     Raises:
         UserError: The model cannot be sized.
     """
     name = said.rest.strip(" -_.")
-    if not _RELEASED.search(name):
+    if not (_RELEASED.search(name) or (alone and _TWO_WORDS.fullmatch(name))):
         return None
-    found = abridged(name, _makers_of(knowledge, "".join(model_words(name)[:1])))
+    makers = _makers_of(knowledge, "".join(model_words(name)[:1]))
+    spelled = (name, *(_PARTED.sub(form, name) for form in (r"\1\2", r"\1-\2")))
+    found = next(filter(None, (abridged(one, makers) for one in spelled)), ())
     if not found:
         return None
     wanted = tuning_of(model_words(text), words().tunings) or "instruct"
@@ -198,11 +109,11 @@ def _abridged(knowledge: Knowledge, text: str, said: FormatSaid) -> ModelRead | 
         found, key=lambda m: (_tuning(m.name) == wanted, _tuning(m.name) == "", not is_packed(m))
     )
     model = model_of(one, knowledge)
-    line = f"{_quoted(text)} is read as {model.name}"
+    line = f"{quoted(text)} is read as {model.name}"
     held, remark, mixed = _held(knowledge, said.precision) if said.precision else ("", "", False)
     if is_packed(one):
         model = replace(model, name=unpacked_name(one.name), hf_id=None, held_format=None)
-        line = f"{_quoted(text)} is read as {model.name}"
+        line = f"{quoted(text)} is read as {model.name}"
     if held:
         model, line = _holding(model, held, own=False), f"{line} in {held}{remark}"
     return ModelRead(model, held, (f"{line}.",), (), mixed)
@@ -210,6 +121,9 @@ def _abridged(knowledge: Knowledge, text: str, said: FormatSaid) -> ModelRead | 
 
 _RELEASED: Final = re.compile(r"[a-z].*\d|\d.*[a-z]{2}")
 """What may name a release: a word and a number."""
+_PARTED: Final = re.compile(r"^([A-Za-z]+)[\s-]?(\d(?![\d.]*[bBmM]\b))")
+"""A name before its version, which people part and join: ``MiniCPM 4.1``, ``phi4``."""
+_TWO_WORDS: Final = re.compile(r"[a-z]{4,}[\s_-]+[a-z]{4,}")
 
 
 def _makers_of(knowledge: Knowledge, family: str) -> Sequence[str]:
@@ -241,7 +155,7 @@ def _tuning(name: str) -> str:
 def _only_a_size(text: str, size: str) -> RequestError:
     least, most = params_around(size)
     return RequestError(
-        f"{_quoted(text)} is a size and names no model",
+        f"{quoted(text)} is a size and names no model",
         hint=f"Name the family too: 'llama {size}'. Which models of that size run on a card: "
         f"advisor models-for --gpu CARD --min-params {least} --max-params {most}.",
     )
@@ -273,7 +187,7 @@ _FAR_APART: Final = 0.05
 def _refuse_far_apart(text: str, newest: Model, first: Model) -> None:
     if abs(newest.parameters - first.parameters) > _FAR_APART * first.parameters:
         raise RequestError(
-            f"{_quoted(text)} may mean {first.name} or {newest.name}", hint="Write one of these."
+            f"{quoted(text)} may mean {first.name} or {newest.name}", hint="Write one of these."
         )
 
 
@@ -288,7 +202,7 @@ def _newest(
     others = [*(record.name for record in records[1:]), *filter(None, (first,))]
     tuning = tuning_of(model_words(text), words().tunings)
     model = as_tuned(knowledge, records[0], tuning)
-    line = f"{_quoted(text)} is read as {model.name}, the newest of that name that is known here"
+    line = f"{quoted(text)} is read as {model.name}, the newest of that name that is known here"
     held, remark, mixed = _held(knowledge, said.precision) if said.precision else ("", "", False)
     if held:
         model, line = _holding(model, held, own=False), f"{line}, in {held}{remark}"
@@ -296,7 +210,7 @@ def _newest(
     return ModelRead(model, held, (f"{line}.{also}",), tuple(others), mixed)
 
 
-def _format_of(parts: NameParts) -> FormatSaid:
+def format_of(parts: NameParts) -> FormatSaid:
     """Take the format out of the name; that of a file or tag goes before the repository's."""
     mlx = "mlx" in publisher_words(parts.publisher)
     said = said_in(parts.name, mlx=mlx)
@@ -309,7 +223,7 @@ def _format_of(parts: NameParts) -> FormatSaid:
     return said
 
 
-def _read(
+def put_together(
     knowledge: Knowledge,
     text: str,
     parts: NameParts,
@@ -318,13 +232,14 @@ def _read(
     *,
     listed: bool = False,
 ) -> ModelRead:
+    """Give the model that was found, with the format that the name says, and how it was read."""
     model = found.model
     own = f"{parts.publisher}/{parts.name}"
     plain = (listed or own == model.hf_id) and not (parts.file or parts.tag or parts.is_gguf)
     told = said.precision or parts.is_gguf or found.tuned or parts.publisher
     if plain or not (told or model_key(text) != model_key(model.name)):
         return ModelRead(model)
-    line = f"{_quoted(text)} is read as {model.name}"
+    line = f"{quoted(text)} is read as {model.name}"
     line += _AS_TUNED[found.unlisted] if found.tuned else ""
     if parts.publisher:
         model = replace(model, name=_name_of(parts, model, said), hf_id=own)
@@ -346,7 +261,8 @@ _AS_TUNED: Final = (
 )
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """Quote what was typed."""
     return f"'{text.strip()}'"
 
 
@@ -391,10 +307,10 @@ def _tagged(knowledge: Knowledge, text: str, said: FormatSaid, tag: Tag) -> Mode
         UserError: The model cannot be sized.
     """
     model = known_model(knowledge, tag.model)
-    inner = ModelRead(model) if model else read_by_words(knowledge, tag.model)
+    inner = ModelRead(model) if model else by_words(knowledge, tag.model)
     if _tuning(text) == "base":
         inner = ModelRead(_untuned(knowledge, inner.model))
     held, remark, _ = _held(knowledge, said.precision or tag.precision)
-    line = f"{_quoted(text)} is read as {inner.model.name}, Ollama's {tag.name}, "
+    line = f"{quoted(text)} is read as {inner.model.name}, Ollama's {tag.name}, "
     line += f"{'in' if said.precision else 'which holds'} {held}{remark}."
     return ModelRead(_holding(inner.model, held, own=True), held if said.precision else "", (line,))

@@ -276,8 +276,10 @@ def is_of_name(word: str, known: frozenset[str]) -> bool:
 _NO_NAME = re.compile(r"-{1,2}[a-z]|~|v?\d+(?:\.\d+){2,}\w*$", re.IGNORECASE)
 """Flags, what is only told, versions of programs."""
 _BESIDE_CPU = re.compile(
-    r"\b(?:cpu|processor|only|alone|with|and|of|ram|memory|no|without|an?|gpu|desktop|laptop)\b"
-    r"|[\s,;()|+/-]+",
+    r"\b(?:cpu|processor|only|alone|with|and|of|ram|memory|no|without|an?|gpu|desktop|laptop|w"
+    r"|mini pc|(?:(?:intel|amd|integrated|iris|xe|uhd|radeon|arc|vega) )*graphics(?: \d{3})?"
+    r"|intel(?: arc)?|arc|igpu|apu|uhd(?: \d{3})?|iris(?: xe)?|vega(?: \d{1,2})?)\b"
+    r"|[\s,;()|+/\"-]+",
     re.IGNORECASE,
 )
 

@@ -28,8 +28,14 @@ from advisor.knowledge.index import (
 from advisor.knowledge.merit_scale import Machine, card_names
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import by_identity
-from advisor.reading.known import Reading, no_such_size
-from advisor.reading.near import larger_chip, otherwise_spelled, several_cards, sizes_wanted
+from advisor.reading.known import Reading, no_such_size, told_apart
+from advisor.reading.near import (
+    larger_chip,
+    otherwise_spelled,
+    several_cards,
+    sizes_shown_as,
+    sizes_wanted,
+)
 from advisor.units import GIB
 
 _LONGEST = 200
@@ -41,7 +47,9 @@ _SIZES = re.compile(
 _MEGABYTES = re.compile(r"(?<![a-z0-9.])(\d{4,6})[ -]?(?:mib|mio|mb|mo)(?![a-z0-9])")
 _APART = (
     (re.compile(r"\bnotebook\b"), "laptop"),
-    (re.compile(r"\(?\bm\w*\d+,\d+\)?|\bsm_?\d+\b|(?<=\d)gpus?\b"), " "),
+    (re.compile(r"\bm(?=[1-5]\b)(.*)\(?\b(\d\d) gpus?\b(?! ?core)"), r"m\1 \2core"),
+    (re.compile(r"\(?\bm\w*\d+,\d+\)?|\bsm[_ ]?\d+\b|(?<=\d)gpus?\b|/pcie/sse2"), " "),
+    (re.compile(r"@?\s*\b\d{2,3} ?w(?:atts?)?\b"), " "),
     (re.compile(r"\b\d+.(?:cpu.)?cores?(?: cpu\b|\b(?=.*gpu.core))"), " "),
     (re.compile(r"\b(\d+)[ -]?gpu[ -]?cores?\b"), r"\1core"),
     (re.compile(r"\b(lpddr\dx?|ddr\d)[ -]\d{4,5}(?: ?m(?:t/?s|hz))?\b"), r"\1"),
@@ -96,7 +104,7 @@ def spoken_card(knowledge: Knowledge, text: str, *, plural: bool = False) -> Rea
 
 def _spellings(text: str, *, plural: bool) -> Iterator[tuple[str, str]]:
     """Give what may have been meant, the likeliest first, each with a remark for the line."""
-    folded = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    folded = unicodedata.normalize("NFKC", text).replace("_", " ")
     several, single = _PLURAL.sub(r"\1", folded), _SUPER.sub(r"\1 super", folded)
     tried = [folded, *([several, single] if plural else [single, several])]
     remarks = {single: ", the S for SUPER"} if single not in {folded, several} else {}
@@ -165,6 +173,9 @@ class _Asked(Struct, frozen=True):
         size = next((one.size for one in tier if one.size), None)
         if size is None:
             return None
+        if shown := [replace(c, size=s) for c in tier for s in sizes_shown_as(c.gpu, size)]:
+            read = self._settled(text, shown)
+            return replace(read, how=f"{read.how}, of which a driver shows {size / GIB:g} GB")
         if larger := larger_chip([_sized(c) for c in found if self._has_size(c)], tier[0].gpu):
             return larger
         raise no_such_size(self.knowledge, text, [one.gpu for one in tier], size)
@@ -239,7 +250,7 @@ class _Asked(Struct, frozen=True):
             smallest = ", the smallest of that name" if len(named) > 1 else ""
             why = ", the usual one" if usual else smallest
         gpu, memory, too = self._with_memory(text, chosen)
-        others = _told_apart(gpu, [_sized(one) for one in tier if one is not chosen])
+        others = told_apart(gpu, [_sized(one) for one in tier if one is not chosen])
         if too:
             others += tuple(
                 replace(gpu, vram_bytes=size) for size in gpu.vram_sizes if size != gpu.vram_bytes
@@ -328,18 +339,6 @@ def _sized(one: _Candidate) -> Gpu:
 def _least(one: _Candidate) -> tuple[float, float]:
     sizes = sizes_of(one.gpu)
     return (min(sizes) if sizes else float("inf"), one.gpu.bandwidth_bytes_s or 0.0)
-
-
-def _told_apart(gpu: Gpu, others: Sequence[Gpu]) -> tuple[Gpu, ...]:
-    """Leave out boards that differ in nothing that is sized, and those that few people can have."""
-    rare = gpu.not_for_sale is not None
-    figures = (gpu.vram_bytes, gpu.bandwidth_bytes_s, gpu.architecture)
-    return tuple(
-        other
-        for other in others
-        if (other.vram_bytes, other.bandwidth_bytes_s, other.architecture) != figures
-        and (rare or other.not_for_sale is None)
-    )
 
 
 # ---- machines and words that mean nothing

@@ -1,4 +1,4 @@
-"""Somebody's repository or file that nothing lists: sized as the model whose whole name it bears.
+"""Names of models with something over: a size, a mark, other separators, a fine-tune's own words.
 
 A word that nothing explains makes a name no known model's, with one exception. Where a name is
 written as that of a repository or a file, and it bears a known model with its size, the rest is how
@@ -10,14 +10,18 @@ holds.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from advisor.errors import UserError
+from msgspec.structs import replace
+
+from advisor.errors import RequestError, UserError
+from advisor.knowledge.index import model_words, models_called, plain_key
 from advisor.knowledge.types import Knowledge
 from advisor.models import model_from_record
 from advisor.models.stored_tensors import Model
-from advisor.reading.format_patterns import FormatSaid
+from advisor.reading.format_patterns import FormatSaid, tag_named
+from advisor.reading.known import ModelRead, as_tuned, known_model, tuning_of
 from advisor.reading.name_match import Match, loosely, match, names_family
 from advisor.reading.name_parts import (
     SEGMENT,
@@ -25,10 +29,190 @@ from advisor.reading.name_parts import (
     VERSION,
     NameParts,
     Segments,
+    parts_of,
     rests_of,
     words,
 )
-from advisor.reading.public_list import every_named
+from advisor.reading.public_list import bare_key, every_named
+from advisor.reading.read_names import by_words, format_of, put_together, quoted
+
+
+def read_by_words(knowledge: Knowledge, text: str) -> ModelRead:
+    """Find the model that a text names where no model is known just so.
+
+    Raises:
+        UserError: Nothing has this name, several do, or it cannot be sized.
+    """
+    try:
+        return by_words(knowledge, text)
+    except RequestError:
+        for otherwise in _OTHERWISE:
+            if read := otherwise(knowledge, text):
+                return read
+        if why := _why_not_sized(text):
+            raise why from None
+        raise
+
+
+def _why_not_sized(text: str) -> RequestError | None:
+    """Say what a name means that is no language model, or no one model; None: nothing is known."""
+    name = bare_key(text.rpartition("/")[2])
+    does = next(
+        (d for w, d in words().no_text.items() if re.match(rf"{re.escape(w)}(?![a-z])", name)), ""
+    )
+    if does:
+        return RequestError(f"{quoted(text)} is no language model: it {does}", hint=_LANGUAGE_ALONE)
+    if _MERGED.search(name):
+        return RequestError(
+            f"{quoted(text)} is put together of several models and does not tell its size",
+            hint="Give its config.json or its .gguf file.",
+        )
+    return None
+
+
+_LANGUAGE_ALONE: Final = (
+    "Models that read and write text are sized here, and what embeds or ranks it."
+)
+_MERGED: Final = re.compile(r"franken|clown|(?<![a-z0-9])\d{1,2}x\d+(?:\.\d+)?b(?![a-z0-9])")
+
+
+def _in_its_folder(knowledge: Knowledge, text: str) -> ModelRead | None:
+    """Read a folder as text-generation-webui calls it: ``Publisher_Model-exl2``."""
+    folder = _FOLDER.fullmatch(text)
+    if folder is None:
+        return None
+    try:
+        return read_by_words(knowledge, f"{folder[1]}/{folder[2]}")
+    except UserError:
+        return None
+
+
+def _not_listed(knowledge: Knowledge, text: str) -> ModelRead | None:
+    """Read somebody's repository or file as the model whose whole name it bears."""
+    parts = parts_of(text)
+    said = format_of(parts)
+    found = None if " " in text else unlisted(knowledge, parts, said)
+    return put_together(knowledge, text, parts, said, found) if found else None
+
+
+def _with_its_size(knowledge: Knowledge, text: str) -> ModelRead | None:
+    """Read a name beside the size that it does not bear: ``MiniMax M2 230B-A10B``.
+
+    The size has to be that of the model, or of what a token reads of it.
+    """
+    sizes = _SIZES_BESIDE.findall(text)
+    if not sizes or "/" in text or not names_family(knowledge, text):
+        return None
+    read = _plainly(knowledge, _SIZES_BESIDE.sub("", text).strip(" -_"))
+    if read is None:
+        return None
+    model = read.model
+    for active, number, unit in sizes:
+        own = (model.active_parameters if active else model.parameters) or 0
+        said = float(number) * _UNITS[unit.casefold()]
+        if abs(own - said) > (max(_ACTIVE, _ROUNDED * said) if active else _ROUNDED * said):
+            return None
+    return read if read.said else replace(read, said=(f"{quoted(text)} is read as {model.name}.",))
+
+
+def _plainly(knowledge: Knowledge, text: str) -> ModelRead | None:
+    """Read a name that is known just so, or by its words."""
+    if known := known_model(knowledge, text):
+        return ModelRead(known)
+    parts = parts_of(text)
+    said = format_of(parts)
+    try:
+        found = match(knowledge, parts, said)
+    except UserError:
+        return None
+    return put_together(knowledge, text, parts, said, found) if found else None
+
+
+def _with_a_unit(knowledge: Knowledge, text: str) -> ModelRead | None:
+    """Read a size that lacks its unit: ``Qwen2.5-72-int4``."""
+    bare = (
+        "" if "/" in text or _SIZES_BESIDE.search(text) else _BARE_SIZE.sub(r"\1b", text, count=1)
+    )
+    if bare in {"", text}:
+        return None
+    read = _plainly(knowledge, bare)
+    if read is None:
+        return None
+    said = float(_BARE_SIZE.search(text)[1]) * _UNITS["b"]  # type: ignore[index]  # it was replaced
+    alike = abs(read.model.parameters / said - 1) <= 2 * _ROUNDED
+    return replace(read, said=(f"{quoted(text)} is read as {read.model.name}.",)) if alike else None
+
+
+def _by_letters(knowledge: Knowledge, text: str) -> ModelRead | None:
+    """Read a name whose words are parted otherwise: ``qwen25-coder:14b``, ``Qwen3-8-27B``.
+
+    A size that stands apart has to be one of the model's.
+    """
+    parts = parts_of(text)
+    said = format_of(parts)
+    key, sizes = plain_key(said.rest), set(filter(SIZE.fullmatch, model_words(said.rest)))
+    found = {
+        name
+        for spelled, named in models_called(knowledge).items()
+        if plain_key(spelled) == key and all(_has_size(spelled.split(), size) for size in sizes)
+        for name in named
+    }
+    if len(found) != 1 or parts.publisher or parts.ending:
+        return None
+    tuning = tuning_of(model_words(text), words().tunings)
+    model = as_tuned(knowledge, knowledge.models[found.pop()], tuning)
+    return put_together(knowledge, text, parts, said, Match(model))
+
+
+def _as_a_tag(knowledge: Knowledge, text: str) -> ModelRead | None:
+    """Read a family of Ollama's library with a size of it: ``cogito 70b``."""
+    tag = _FAMILY_AND_SIZE.fullmatch(text.strip().casefold())
+    if tag is None or tag_named(NameParts(tag[1], tag=tag[2])) is None:
+        return None
+    return by_words(knowledge, f"{tag[1]}:{tag[2]}")
+
+
+_FAMILY_AND_SIZE: Final = re.compile(r"([a-z][\w.-]*?)[\s-]+(\d+(?:\.\d+)?[bm])")
+
+
+def _has_size(spelled: Sequence[str], size: str) -> bool:
+    return size in spelled or f"a{size}" in spelled
+
+
+def _less_marks(knowledge: Knowledge, text: str) -> ModelRead | None:
+    """Read a name beside the context that its owner gave it, or the word for what it is built of.
+
+    ``qwen3.5-9b-64k:latest``, ``Qwen 3.6 MoE 35B``.
+    """
+    less = _CONTEXT.sub("", text)
+    plain = _EXPERTS.sub(" ", less).strip(" -_")
+    if "/" in text or plain in {"", text} or every_named(text):
+        return None
+    try:
+        read = by_words(knowledge, plain)
+    except UserError:
+        return None
+    if plain != less and not read.model.shape.moe:
+        return None
+    return replace(read, said=(f"{quoted(text)} is read as {read.model.name}.", *read.said))
+
+
+_CONTEXT: Final = re.compile(r"(?:[-_](?:ctx)?\d{1,4}k(?:[-_]?ctx)?)?(?::latest)?$", re.IGNORECASE)
+_EXPERTS: Final = re.compile(r"[\s_-]*\bmoe\b[\s_-]*", re.IGNORECASE)
+_OTHERWISE: Final = (
+    _with_its_size, _with_a_unit, _by_letters, _as_a_tag, _less_marks, _in_its_folder, _not_listed,
+)  # fmt: skip
+_FOLDER: Final = re.compile(r"([A-Za-z-]{3,})_([A-Za-z][\w.]*(?:-[\w.]+){2,})")
+_SIZES_BESIDE: Final = re.compile(
+    r"(?:[\s_(:-]+|(?<=[bt])\.)(a?)(\d+(?:\.\d+)?)([bt])(?![a-z0-9])\)?", re.IGNORECASE
+)
+_BARE_SIZE: Final = re.compile(r"(?<=[\s_-])(\d{2,3})(?=$|[\s_-])")
+_UNITS: Final = {"b": 1e9, "t": 1e12}
+_ROUNDED: Final = 0.05
+"""How far a size that is told may lie from the parameters."""
+_ACTIVE: Final = 1.5e9
+"""The same, in parameters, of what a token reads: some count embeddings among it."""
+
 
 _MOST: Final = 14
 """Segments of a name."""

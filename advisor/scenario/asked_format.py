@@ -71,11 +71,18 @@ def formats_for(text: str, model: Model | None, knowledge: Knowledge) -> tuple[F
     return tuple({f.name: f for f in (*released, *alike, *plain)}.values())
 
 
-_NOTHING_SAID: Final = re.compile(r"none|default|auto|original|published|any", re.IGNORECASE)
+_NOTHING_SAID: Final = re.compile(r"none|default|auto|original|published|any|native", re.IGNORECASE)
 _UNPACKED: Final = re.compile(
-    r"(?:un|non[- ]?|not )quanti[sz]ed|no[- ]quant(?:i[sz]ation)?|full(?:[- ]precision)?",
+    r"(?:un|non[- ]?|not )quanti[sz]ed|no[- ]quant(?:i[sz]ation)?|full(?:[- ]precision)?"
+    r"|w16a16|(?:fp|bf)16 ?(?:/|or) ?(?:fp|bf)16",
     re.IGNORECASE,
 )
+_BITS_BESIDE: Final = re.compile(
+    r"(?:(?:torchao|quanto|onnx|openvino)[-_ ]+)?(int\d|\d{1,2}[- ]?bits?)"
+    r"(?:[-_ ]+(?:quant\w*|weights?|only|precision|float|a?sym))*",
+    re.IGNORECASE,
+)
+"""A family of formats beside words that say nothing of it: ``4-bit quant``."""
 
 
 def stated(precision: str | None) -> str:
@@ -83,7 +90,8 @@ def stated(precision: str | None) -> str:
     text = (precision or "").strip()
     if _NOTHING_SAID.fullmatch(text):
         return ""
-    return "16-bit" if _UNPACKED.fullmatch(text) else text
+    bits = _BITS_BESIDE.fullmatch(text)
+    return "16-bit" if _UNPACKED.fullmatch(text) else bits[1] if bits else text
 
 
 def taken_said(

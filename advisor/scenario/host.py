@@ -40,9 +40,11 @@ _SLOTS = 4
 """Boards with two channels have no more slots than this."""
 _SERVERS = frozenset({"datacenter"})
 _MAY_BE_CPU = re.compile(
-    r"ryzen|threadripper|epyc|xeon|core|\bi[3579]\b|\d{4}(?:x|k|g)", re.IGNORECASE
+    r"ryzen|threadripper|epyc|xeon|core|\bi[3579]\b|\be[357]-|\bn\d{2,3}\b|\d{4}(?:x|k|g)",
+    re.IGNORECASE,
 )
 """What the name of a processor has; whether it is one, its list says."""
+_XEON_UNSAID = re.compile(r"^(?=e[357]-\d{4})", re.IGNORECASE)
 
 
 class Range(Struct, frozen=True):
@@ -266,7 +268,7 @@ def with_processor(request: Request, knowledge: Knowledge) -> Request:
         return request
     from advisor.reading.sentence_names import processor_said  # noqa: PLC0415 - where no card is
 
-    said = processor_said(text)
+    said = processor_said(_XEON_UNSAID.sub("Xeon ", text.replace('"', " ")))
     if said is None:
         return request
     ram = quantities(WITH_UNITS["ram"], str(said["ram"])) if "ram" in said else {}
@@ -294,6 +296,18 @@ def with_its_experts(request: Request, model: Model | None, knowledge: Knowledge
     if not made or stated or names_processor(request.gpu or ""):
         return request
     return replace(request, cpu_experts="all")
+
+
+def either_of(request: Request, cards: Cards) -> Cards:
+    """Give so many of the smaller card where two are named for one: four ``MI50/MI60``."""
+    text = request.gpu or ""
+    if "/" not in text or not cards.each or request.gpus in {None, cards.count}:
+        return cards
+    said = text.casefold().replace(" ", "")
+    sized = [gpu for gpu in cards.each if f"{(gpu.vram_bytes or 0) / GIB:g}gb" in said]
+    one = min(sized or cards.each, key=lambda g: (g.vram_bytes or 0, g.bandwidth_bytes_s or 0))
+    line = f"'{text}' is read as {request.gpus}x {one.name}, the smaller of those it names."
+    return Cards(one, request.gpus or 1, (), counted=True, read_as=(line,))
 
 
 def with_its_ram(cards: Cards, request: Request, knowledge: Knowledge) -> Cards:

@@ -5,12 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from advisor.errors import RequestError
 from advisor.knowledge.types import Format, Framework
 from advisor.scenario import support
+from advisor.scenario.settings import Request
 from advisor.units import shell_word
 
 _LEAST_BITS = 3
+
+
+def shared_otherwise(
+    request: Request, framework: Framework, told: tuple[str, ...]
+) -> tuple[Request, tuple[str, ...]]:
+    """Leave out a way to share a model that is not sized, and say so behind what was told."""
+    why = framework.not_sized.get(request.split or "")
+    if not why:
+        return request, told
+    line = f"A split by {request.split} is not sized: {why}. "
+    line += f"{framework.name} is sized with a split by {framework.multi_gpu[0]}."
+    return replace(request, split=None), (*told, line)
 
 
 class Way(NamedTuple):

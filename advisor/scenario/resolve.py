@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from advisor.errors import Problems, RequestError, UserError, did_you_mean, raise_problems
 from advisor.knowledge import names
 from advisor.knowledge.catalogue import (
+    BACKEND_OF_WORD,
     BACKENDS,
     MAKERS,
     Cards,
@@ -46,6 +47,7 @@ from advisor.scenario.host import (
     as_machine,
     asks_here,
     cards_here,
+    either_of,
     pace_fields,
     ram_pace,
     said_here,
@@ -55,13 +57,13 @@ from advisor.scenario.host import (
     with_processor,
 )
 from advisor.scenario.images import images_said, least_context, prompt_tokens, read_size
+from advisor.scenario.instead import shared_otherwise
 from advisor.scenario.settings import Request, as_stated, number_problems
 from advisor.units import GIB
 
 DEFAULT_CONTEXT_TOKENS = 4096
 DEFAULT_UBATCH = 512
-_IMAGE_STEP = 256
-"""The tokens of images are rounded up to so many, where they make the context longer."""
+_IMAGE_STEP = 256  # to which tokens of images are rounded up, where they make a context longer
 NOTHING_STATED = Request()
 _T = TypeVar("_T")
 _In = TypeVarTuple("_In")
@@ -117,8 +119,8 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         cards=cards.count if cards else 1,
     )
     mixed = read.mixed and precision.name == read.precision and not request.precision
-    here = said_here(request, cards, knowledge)
     told = taken_said(request, read.precision, precision, framework, knowledge)
+    request, told = shared_otherwise(request, framework, told)
     scenario = assembled(
         request,
         cards=cards,
@@ -131,10 +133,10 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         pace=pace,
         own_dtype=is_own_dtype(asked or "", precision),
         mixed=precision.name if mixed or is_mix(knowledge, asked or "") else "",
-        read_as=(*_said(cards, read, draft), *here, *told, *said_of(pace)),
+        read_as=(*_said(cards, read, draft), *said_here(request, cards, knowledge), *told),
     )
     raise_problems(list(_impossible(request, scenario, knowledge)))
-    return replace(scenario, read_as=(*scenario.read_as, *_settings_said(scenario)))
+    return replace(scenario, read_as=(*scenario.read_as, *said_of(pace), *_settings_said(scenario)))
 
 
 def _found_model(
@@ -181,10 +183,8 @@ def problems_of(request: Request, knowledge: Knowledge) -> Sequence[UserError]:
     """List what is wrong with a request, see ``resolve``."""
     try:
         resolve(request, knowledge)
-    except Problems as several:
-        return several.errors
-    except UserError as one:
-        return [one]
+    except UserError as error:
+        return error.errors if isinstance(error, Problems) else [error]
     return []
 
 
@@ -198,8 +198,9 @@ def cards_asked(request: Request, knowledge: Knowledge) -> Cards:
 
 
 def _cards_of(request: Request, knowledge: Knowledge) -> Cards:
-    named = None if asks_here(request) else find_cards(knowledge, request.gpu or "")
-    cards = with_its_ram(named or cards_here(knowledge), request, knowledge)
+    here = asks_here(request)
+    found = cards_here(knowledge) if here else find_cards(knowledge, request.gpu or "")
+    cards = with_its_ram(either_of(request, found), request, knowledge)
     if not cards.counted:
         count = request.gpus or cards.count
         check_beside([cards.gpu] * min(count, 2))
@@ -208,7 +209,7 @@ def _cards_of(request: Request, knowledge: Knowledge) -> Cards:
     if request.gpus is not None and request.gpus != cards.count:
         raise RequestError(
             f"gpus is {request.gpus}, but '{request.gpu}' names {cards.count} cards",
-            hint=f"Leave gpus out{', or name the cards' if asks_here(request) else ''}.",
+            hint=f"Leave gpus out{', or name the cards' if here else ''}.",
         )
     return cards
 
@@ -226,16 +227,14 @@ def _backend(request: Request, gpu: Gpu | None) -> str | None:
     if not asked:
         return default_backend(gpu) if gpu else None
     word = (asked.split() or [""])[0].casefold()
-    for backend in BACKENDS:
-        if backend.casefold() == word:
-            if gpu and backend not in MAKERS[gpu.vendor].backends:
-                runs = " or ".join(MAKERS[gpu.vendor].backends)
-                raise RequestError(f"{backend} does not run on {gpu.name}", hint=f"Use {runs}.")
-            return backend
-    raise RequestError(
-        f"unknown backend '{request.backend}'",
-        hint=did_you_mean(word, BACKENDS) or f"Known: {', '.join(BACKENDS)}.",
-    )
+    words = {**BACKEND_OF_WORD, **{name.casefold(): name for name in BACKENDS}}
+    if not (backend := words.get(word)):
+        known = did_you_mean(word, BACKENDS) or f"Known: {', '.join(BACKENDS)}."
+        raise RequestError(f"unknown backend '{request.backend}'", hint=known)
+    if gpu and backend not in MAKERS[gpu.vendor].backends:
+        runs = " or ".join(MAKERS[gpu.vendor].backends)
+        raise RequestError(f"{backend} does not run on {gpu.name}", hint=f"Use {runs}.")
+    return backend
 
 
 def default_context(model: Model, request: Request = NOTHING_STATED) -> int:

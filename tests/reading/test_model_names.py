@@ -164,7 +164,6 @@ def test_a_tag_of_the_base_is_the_base() -> None:
     [
         ("exaone 4.5 33b awq", "EXAONE-4.5-33B"),
         ("falcon h1 34b", "Falcon-H1-34B-Instruct"),
-        ("devstral 2 123b", "Devstral-2-123B-Instruct-2512"),
         ("minicpm v 4.5", "MiniCPM-V-4_5"),
         ("nemotron 3.5 lightning 30b", "NVIDIA-Nemotron-3.5-Lightning-30B-A3B-BF16"),
         ("qwen3 7b", None),
