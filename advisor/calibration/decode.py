@@ -1,8 +1,8 @@
 """Decoding in the llama.cpp family, one card, one stream, everything on the card.
 
-time = overhead x backend x architecture x program x layers
-     + expert and recurrent overheads x backend x layers that have them
-       (experts x builds before today's kernels of theirs)
+time = (overhead x backend x layers
+       + expert and recurrent overheads x backend x layers that have them
+         (experts x builds before today's kernels of theirs)) x architecture x program
      + weights / (bandwidth x base x backend x architecture x pair x format x program)
      + cache / (bandwidth x base x backend x architecture x pair x program x cache x backend
        x no flash attention)
@@ -109,7 +109,7 @@ def terms(run: Run, group_of: GroupOf) -> tuple[Term, ...]:
     assert scenario.gpu.bandwidth_bytes_s
     speed = 1 / (scenario.gpu.bandwidth_bytes_s * (scenario.gpus if run.tensor else 1))
     layers = layers_of(scenario.model)
-    reach, wait, pace = _shared(run)
+    reach, wait = _shared(run)
     group = group_of(scenario.precision.name)
     packed = [*reach, (f"efficiency of format:{group}", -1.0)] if group else reach
     wide = scenario.precision.name in SIXTEEN_BITS
@@ -117,15 +117,15 @@ def terms(run: Run, group_of: GroupOf) -> tuple[Term, ...]:
     cached = [*reach, ("cache", -1.0), (f"cache of backend:{backend}", -1.0)]
     cached += [(f"cache of program:{run.program}", -1.0)] if run.program else []
     cached += [(f"cache of plain:{backend}", -1.0)] if run.plain else []
-    experts = _launch("expert", backend) + pace
+    experts = _launch("expert", backend) + wait
     experts += [(f"expert of older:{backend}", 1.0)] if run.older else []
     found = [
-        (_MS_PER_LAYER * layers.all, wait),
+        (_MS_PER_LAYER * layers.all, _launch("overhead", backend) + wait),
         (reads.gpu_bytes * speed, packed),
         (reads.touched(streams) * reads.gpu_expert_bytes * speed, [*packed, *apart]),
         (streams * reads.gpu_cache_bytes * speed, cached),
         (_MS_PER_LAYER * layers.experts, experts),
-        (_MS_PER_LAYER * layers.recurrent, _launch("recurrent", backend)),
+        (_MS_PER_LAYER * layers.recurrent, _launch("recurrent", backend) + wait),
     ]
     own = (f"card:{scenario.gpu.name}/{backend}", -1.0)
     return tuple(Term(value, (*powers, own)) for value, powers in found if value)
@@ -134,19 +134,18 @@ def terms(run: Run, group_of: GroupOf) -> tuple[Term, ...]:
 _Powers = list[tuple[str, float]]
 
 
-def _shared(run: Run) -> tuple[_Powers, _Powers, _Powers]:
-    """Give what reading takes, what launching takes, and the program's part of the latter."""
+def _shared(run: Run) -> tuple[_Powers, _Powers]:
+    """Give what reading takes, and what every launch takes besides its kind and backend."""
     backend, architecture = run.scenario.backend, run.architecture
     reach = [("efficiency", -1.0), (f"efficiency of backend:{backend}", -1.0)]
-    wait = _launch("overhead", backend)
-    pace = [(f"overhead of program:{run.program}", 1.0)] if run.program else []
+    wait = [(f"overhead of program:{run.program}", 1.0)] if run.program else []
     if architecture:
         reach.append((f"efficiency of architecture:{architecture}", -1.0))
         reach.append((f"efficiency of pair:{architecture}/{backend}", -1.0))
         wait.append((f"overhead of architecture:{architecture}", 1.0))
     if run.program:
         reach.append((f"efficiency of program:{run.program}", -1.0))
-    return reach, wait + pace, pace
+    return reach, wait
 
 
 def _launch(kind: str, backend: str | None) -> _Powers:

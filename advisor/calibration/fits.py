@@ -7,7 +7,7 @@ held fixed; what drafts bring is read as pairs and not fitted.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from statistics import median
 
@@ -40,6 +40,7 @@ from advisor.calibration.runs import Run, is_prompt, runs_of
 from advisor.errors import KnowledgeError, Source
 from advisor.estimator.speed_fields import FITTED_WIDTH
 from advisor.estimator.speed_prefill import Reached, reached_by_engine, token_seconds, work_of
+from advisor.estimator.speed_rates import PACKED, stored_bits
 from advisor.estimator.speed_tables import Policy, format_group, read_policy
 from advisor.knowledge.types import Knowledge
 
@@ -50,6 +51,7 @@ priors = Priors(
         "arithmetic of backend": Prior(1, 0.5),
         "arithmetic of experts of backend": Prior(1, 0.5),
         "arithmetic of servers": Prior(0.7, 0.3),
+        "packed experts": Prior(1.0, 1.0),
         "exchange": Prior(20e-6, 1.0),
         "dense": Prior(0.65, 0.2),
         "dense beside experts": Prior(0.5, 0.3),
@@ -122,6 +124,7 @@ def batch_terms(parts: Parts) -> Callable[[Run], tuple[Term, ...] | None]:
         for one, (name, kind) in zip((dense, experts), names, strict=True):
             own = [(f"{kind}:{run.card[1]}", -1.0)] if run.family else []
             found.append(Term(more * one / cards, ((name, -1.0), *own)))
+        found += _packed_experts(run, cards, parts.policy)
         gpu = scenario.gpu
         if cards > 1 and gpu and parts.policy.exchange.link(gpu).byte_s is None:
             shape = scenario.model.shape
@@ -130,6 +133,18 @@ def batch_terms(parts: Parts) -> Callable[[Run], tuple[Term, ...] | None]:
         return tuple(found)
 
     return terms
+
+
+def _packed_experts(run: Run, cards: int, policy: Policy) -> Iterator[Term]:
+    """Write what reading experts of 4 bits takes more where their kernels are not the engine's."""
+    scenario, reads = run.scenario, run.reads
+    assert scenario.gpu
+    assert scenario.gpu.bandwidth_bytes_s
+    slow = scenario.backend in policy.packed_experts and stored_bits(scenario.precision) == PACKED
+    if slow and reads.gpu_expert_bytes and not run.family:
+        read = reads.touched(scenario.batch) * reads.gpu_expert_bytes
+        name = f"packed experts:{scenario.backend}"
+        yield Term(read / (cards * scenario.gpu.bandwidth_bytes_s), ((name, 1.0),))
 
 
 def offload_terms(alone: Seconds) -> Callable[[Run], tuple[Term, ...] | None]:
@@ -365,7 +380,9 @@ class Parts(Struct, frozen=True):
         assert scenario.gpu
         if not run.family:
             tables = policy.engine_prefill
-            return reached_by_engine(tables, scenario.gpu, scenario.precision, 0.0)
+            found = reached_by_engine(tables, scenario.gpu, scenario.precision, 0.0)
+            if found is not None:
+                return found
         tflops = self.tflops.get(run.card)
         if tflops is None:
             return None

@@ -48,18 +48,16 @@ class Held(Struct, frozen=True):
         return log(self.predicted / self.run.tok_s)
 
 
-def validate(material: Material, fitted: Fitted, *, models: bool = False) -> Sequence[Held]:
+def validate(material: Material, fitted: Fitted) -> Sequence[Held]:
     """Predict every run without its group.
 
-    Refits start from ``fitted``; ``models`` holds out whole models of engines with many streams as
-    well.
+    Refits start from ``fitted``.
     """
     found: list[Held] = []
     found += _single(material, fitted, "configuration", _fold)
     found += _single(material, fitted, "card", lambda run: run.card[0])
     found += _single(material, fitted, "source", lambda run: run.source)
-    if models:
-        found += _models(material, fitted)
+    found += _models(material, fitted)
     found += _prompts(material, fitted, "configuration", _fold)
     found += _prompts(material, fitted, "card", lambda run: run.card[0])
     found += _engines(material, fitted, "configuration", _engine_fold)
@@ -192,7 +190,8 @@ def _several_cards(material: Material, fitted: Fitted) -> Iterator[Held]:
     ):
         for run in runs:
             slower = material.policy.layer_split.at(run.scenario.gpus) if run.family else 1.0
-            speed = 1 / (parts.alone(run) * slower)
+            alone = None if run.family else fitted.batch.seconds(run)
+            speed = 1 / ((alone or parts.alone(run)) * slower)
             yield Held(run, speed, "nothing", "\0".join(run.configuration), kind)
     for run in material.layer_prompts:
         gain = _overlap(run, material.policy)
@@ -215,7 +214,7 @@ def situation(held: Held, material: Material) -> str | None:
     """
     run, policy = held.run, material.policy
     if held.held_out == "model":
-        return None
+        return "batch_tensor_parallel" if run.tensor else None
     if held.kind == "decode":
         return _decode_situation(held, policy.small_gib, policy.deep_tokens)
     if held.kind == "prefill":
@@ -253,7 +252,7 @@ def _decode_situation(held: Held, small_gib: float, deep_tokens: float) -> str |
 LEAST_GROUPS = 15
 LEAST_CARDS = 3
 """Fewer groups or cards than these only widen a range, never narrow it."""
-_TAILS = (0.1, 0.09, 0.08, 0.07, 0.06, 0.05)
+_TAILS = tuple(percent / 100 for percent in range(10, 0, -1))
 """Shares that a range leaves out at each end: the first with which the ranges of the other groups
 hold four fifths of a group that was left out, as runs of one group err alike."""
 _WANTED = 0.8

@@ -246,6 +246,9 @@ def _extras(material: Material, fitted: Fitted) -> Iterator[str]:
     for name in _members(batch, "arithmetic of backend"):
         dense, experts = (of(f"{kind}:{name}") for kind in fits.OF_BACKEND)
         yield f"    {name}: {_flow([('arithmetic', dense), ('expert_arithmetic', experts)])}"
+    yield "  # Reads at the full bandwidth that servers' experts of 4 bits take more, by backend."
+    pairs = ((name, of(f"packed experts:{name}")) for name in _members(batch, "packed experts"))
+    yield f"  packed_experts: {_flow(pairs)}"
     yield "  # Tensor parallel over PCIe, by cards; for a hidden width of 5120."
     counts = _members(batch, "exchange")
     pairs = ((f"{n}", 1e6 * of(f"exchange:{n}")) for n in counts)
@@ -326,7 +329,7 @@ def accuracy_files(knowledge: Knowledge) -> Mapping[str, str]:
     """
     material = material_of(knowledge)
     fitted = fit_all(material)
-    held = [*validate(material, fitted, models=True), *pairs_of_sources(material, fitted)]
+    held = [*validate(material, fitted), *pairs_of_sources(material, fitted)]
     results = results_of(held, material.policy)
     spreads = spreads_by_situation(held, material)
     return {PAGE: page(material, held, results, spreads), **plots(results)}

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 MODELLED_FROM_GPUS = 3
 _AS_THE_LEADER = Program(1.0, 1.0, 1.0)
+PACKED = 4
+"""Stored bits of formats that a kernel has to unpack."""
 _SIXTEEN_BITS_ABOVE = 8.6
 _EIGHT_BITS_ABOVE = 5.0
 SIXTEEN_BITS = frozenset({"F16", "BF16", "FP16"})
@@ -184,9 +186,13 @@ def _rate(
         prefill = _llamacpp_prefill(speeds, gpu, backend, precision, architecture)
     if prefill and prefill_own:
         prefill = replace(prefill, tflops=prefill.tflops * prefill_own)
-    return _engine_rate(
+    rate = _engine_rate(
         tables, framework.name, engine, gpu=gpu, precision=precision, card=own, prefill=prefill
     )
+    slower = tables.packed_experts.get(backend) if stored_bits(precision) == PACKED else None
+    if rate is None or slower is None:
+        return rate
+    return replace(rate, expert_efficiency=1 / (1 + slower * rate.efficiency))
 
 
 def _processor_rate(tables: Tables, *, moe: bool) -> Rate:
@@ -237,10 +243,10 @@ def _family_rate(
     known = family.architectures.get(architecture)
     pace = family.programs.get(program, _AS_THE_LEADER)
     product = family.efficiency * behind.efficiency * pace.efficiency
-    overhead = family.overhead_s * behind.overhead * pace.overhead
+    launch = pace.overhead
     if known:
         product *= known.efficiency * known.backends.get(backend, 1.0)
-        overhead *= known.overhead
+        launch *= known.overhead
     factor = family.formats.get(group_in(family.format_groups, precision.name) or "")
     offset = family.offsets.get((gpu.name, backend))
     cards = known.cards.get(backend, 0) if known else 0
@@ -252,9 +258,9 @@ def _family_rate(
         cache_efficiency=min(
             product * family.cache * behind.cache * pace.cache, family.most_efficiency
         ),
-        overhead_s=overhead,
-        expert_overhead_s=family.expert_overhead_s * behind.expert_overhead * pace.overhead,
-        recurrent_overhead_s=family.recurrent_overhead_s * behind.recurrent_overhead,
+        overhead_s=launch * family.overhead_s * behind.overhead,
+        expert_overhead_s=launch * family.expert_overhead_s * behind.expert_overhead,
+        recurrent_overhead_s=launch * family.recurrent_overhead_s * behind.recurrent_overhead,
         overlapped=False,
         scale=own or offset or 1.0,
         evidence=evidence,

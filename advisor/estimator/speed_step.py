@@ -31,6 +31,7 @@ class Layers(Struct, frozen=True):
     """A token mixer and a feed-forward block make one; Nemotron-H counts each as a layer."""
     experts: int
     recurrent: int
+    """With a recurrent state; a short convolution launches no more than attention does."""
 
 
 class Reads(Struct, frozen=True):
@@ -76,9 +77,10 @@ class Step(Struct, frozen=True):
 
 def layers_of(model: Model) -> Layers:
     """Count the layers of a model by what they launch, once per model."""
-    shape = model.shape
-    recurrent = shape.layer_kinds.count("R") + shape.layer_kinds.count("H")
-    halves = 2 * shape.layers - shape.layer_kinds.count("N") - shape.ffn_kinds.count("-")
+    shape, kinds = model.shape, model.shape.layer_kinds
+    short = shape.recurrent is not None and shape.recurrent.kind == "conv"
+    recurrent = 0 if short else kinds.count("R") + kinds.count("H")
+    halves = 2 * shape.layers - kinds.count("N") - shape.ffn_kinds.count("-")
     return Layers(halves / 2, shape.ffn_kinds.count("E"), recurrent)
 
 
@@ -278,11 +280,9 @@ def rough_parts(scenario: Scenario, deep_tokens: float, rate: Rate) -> Iterator[
     if scenario.gpus > 1:
         tensor = split_of(scenario) == "tensor"
         if tensor:
-            yield "tensor_parallel"
+            yield "batch_tensor_parallel" if scenario.batch > 1 else "tensor_parallel"
         if not tensor or pipeline_ranks(scenario) > 1:
             yield "layer_split"
-        if tensor and scenario.batch > 1:
-            yield "batch_tensor_parallel"
     if is_split(scenario):
         yield "offload_experts" if scenario.cpu_experts else "offload"
 

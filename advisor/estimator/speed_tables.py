@@ -127,8 +127,7 @@ class Tables(Struct, frozen=True):
     engines: Mapping[str, EngineSpeed | None]
     """By framework name; None: like the leader."""
     kernels_s: Mapping[str, float]
-    """Least time per layer and token that a format's own kernels take in every one of those
-    engines, by family and stored bits."""
+    """Least time per layer and token of a format's own kernels, by family and stored bits."""
     prefill: PrefillTables
     leader: str
     """The framework that others are like."""
@@ -136,6 +135,8 @@ class Tables(Struct, frozen=True):
     batch_backends: Mapping[str, tuple[float, float]]
     """What a backend reaches of the family's shares: dense matrices, experts."""
     batch_other: BatchTable
+    packed_experts: Mapping[str, float]
+    """By backend: what a read of experts of 4 bits takes more, in reads at the full bandwidth."""
     offload: Offload
     layer_split: Curve
     micro_batches_power: float
@@ -177,6 +178,8 @@ class Policy(Struct, frozen=True):
     """By format and backend: earlier builds launched experts with other kernels."""
     cache_share: float
     """Share of the bandwidth at which the caches of further streams are read."""
+    packed_experts: tuple[str, ...]
+    """Back ends on which servers read experts of 4 bits by slower kernels."""
     engine_bars: Mapping[str, float | None]
     """Engines with a line of their own among the held-out runs -> the median error allowed."""
 
@@ -217,6 +220,7 @@ def read_policy(calibration: Mapping[str, object]) -> Policy:
             for line in policy.group("decode").lines("older_experts")
         },
         cache_share=policy.group("batch").group("cache_share").number("other"),
+        packed_experts=policy.group("batch").texts("packed_experts"),
         engine_bars={
             name: float(bar) if isinstance(bar, int | float) else None
             for name, bar in limits.group("engine_bars").found.items()
@@ -259,6 +263,7 @@ def read_tables(calibration: Mapping[str, object]) -> Tables:
             for name, line in batch.group("backends").groups().items()
         },
         batch_other=_batch(batch.group("other"), policy.group("batch"), "other"),
+        packed_experts=batch.group("packed_experts").numbers(),
         offload=Offload(
             offload.number("ram_efficiency"),
             offload.number("ram_efficiency_beside_experts"),
@@ -269,10 +274,7 @@ def read_tables(calibration: Mapping[str, object]) -> Tables:
         micro_batches_power=cards.number("micro_batches_power"),
         exchange=Exchange(
             read_links(cards),
-            {
-                int(count): us * 1e-6
-                for count, us in batch.group("exchange_us_per_layer").numbers().items()
-            },
+            {int(n): us * 1e-6 for n, us in batch.group("exchange_us_per_layer").numbers().items()},
         ),
         ranges=_ranges(policy.group("ranges"), fitted.group("ranges")),
         speculation={

@@ -89,6 +89,20 @@ def test_splits_and_batches_too(material: Material, fitted: Fitted, speeds: Spee
         assert estimated(run, speeds) == pytest.approx(wanted, rel=0.15)
 
 
+def test_servers_take_longer_for_experts_of_4_bits_without_kernels_for_the_card(
+    material: Material, fitted: Fitted, speeds: Speeds
+) -> None:
+    runs = [
+        run
+        for run in material.batches
+        if run.card[1] == "ROCm" and run.moe and not run.family and not run.tensor
+    ]
+    assert {run.scenario.precision.name for run in runs} == {"GPTQ 4-bit", "AWQ 4-bit", "MXFP4"}
+    for run in runs:
+        assert estimated(run, speeds) == pytest.approx(fitted.tok_s(run), rel=0.15)
+        assert 0.6 < estimated(run, speeds) / run.tok_s < 1.4
+
+
 @pytest.mark.parametrize(
     ("name", "most"),
     [("dense", 0.065), ("raw", 0.05), ("experts", 0.12), ("deep", 0.12), ("splits", 0.12)],

@@ -130,6 +130,11 @@ def test_decoding_informs_the_range_that_the_estimator_looks_up(
     assert situation(one_held(dense_run(few), held_out, **fields), few) == expected
 
 
+def test_a_model_held_out_of_several_cards_is_a_model_that_nobody_ran_so(few: Material) -> None:
+    run = replace(dense_run(few), tensor=True)
+    assert situation(one_held(run, "model", "batch"), few) == "batch_tensor_parallel"
+
+
 def test_small_and_deep_runs_have_ranges_of_their_own(few: Material) -> None:
     run = dense_run(few)
     limit = few.policy.small_gib
