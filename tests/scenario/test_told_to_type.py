@@ -293,6 +293,6 @@ def test_a_smaller_cache_goes_before_system_ram_and_a_crawl_goes_last(
     asked: dict[str, object], told: str, never: str
 ) -> None:
     with pytest.raises(CannotRunError) as refused:
-        resolved(_request(asked), load_knowledge())
+        resolved(request_from(asked), load_knowledge())
     assert told in (refused.value.hint or "")
     assert never not in (refused.value.hint or "")
