@@ -218,7 +218,7 @@ class FormatSaid(Struct, frozen=True):
 
 _WORDS: Final[Sequence[tuple[str, str]]] = (
     (r"oq([34568])e?", "MLX N-bit"),
-    (r"q4b?f(?:16|32)_[01]", "Q4_0"),
+    (r"q4b?f(?:16|32)_[01](?:[-_ ]?mlc)?", "Q4_0"),
     (r"nvfp4a?(16)?([-_ ]?w4a(4|16))?|fp4", "NVFP4"),
     (r"mxfp4([-_ ]?moe)?", "MXFP4"),
     (r"mxfp8", "MXFP8"),

@@ -42,7 +42,7 @@ _FOLDER: Final = re.compile(
 )
 """A folder of a repository that holds one format: ``unsloth/Qwen3-8B-GGUF/Qwen3-8B-Q4_0``."""
 _APART: Final = re.compile(
-    r"(?<=\d)\s+(?=[bB]\b)|(?<=\d[bB])illion\b(?:[\s-]param\w*)?|\.ggmlv\d$", re.IGNORECASE
+    r"(?<=\d)\s+(?=b(?:illion)?\b)|(?<=\d[bB])illion\b(?:[\s-]param\w*)?|\.ggmlv\d$", re.IGNORECASE
 )
 """What stands between a size and its unit, or behind it: ``32 B``, ``7 billion``."""
 _PLAIN_FILE: Final = re.compile(

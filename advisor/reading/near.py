@@ -326,7 +326,9 @@ _OWNED = re.compile(r"['\u2019]s\b")
 def _of_a_card(known: Mapping[str, frozenset[str]], remark: str) -> str:
     """Leave of a remark in brackets what a card may be called by, and its memory."""
     said = [word for word in _TOKEN.findall(remark.casefold()) if not word.isdigit()]
-    return " ".join(w for w in said if w in known["any"] or ONLY_MEMORY.fullmatch(w))
+    return " ".join(
+        w for w in said if ONLY_MEMORY.fullmatch(w) or known["cards"].issuperset(gpu_words(w))
+    )
 
 
 def _cut_anew(known: Mapping[str, frozenset[str]], text: str) -> str:

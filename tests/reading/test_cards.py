@@ -258,6 +258,54 @@ def test_a_slip_in_what_tells_cards_apart_is_never_put_right() -> None:
             read(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("amd instinct mi 50", "Radeon Instinct MI50"),
+        ("L 40 S", "L40S"),
+        ("TeslaP40", "Tesla P40"),
+        ("980Ti", "GeForce GTX 980 Ti"),
+        ("gtx_1060_6gb", "GeForce GTX 1060 6 GB"),
+        ("AMD's AI Pro R9700", "Radeon AI PRO R9700"),
+        ("T4 15GB", "Tesla T4"),
+        ("L40S (45 GB)", "L40S"),
+        (
+            "RTX PRO 6000 Blackwell Server (97 GB VRAM, capability sm_120)",
+            "RTX PRO 6000 Blackwell Server",
+        ),
+        ("RTX PRO 6000 Blackwell (96 GB, ECC + more power)", "RTX PRO 6000 Blackwell"),
+        ("RTX 3090 power limited to 250W", "GeForce RTX 3090"),
+        ("NVIDIA GeForce RTX 3090/PCIe/SSE2", "GeForce RTX 3090"),
+        ("M1 Max 24-core GPU 32GB", "Apple M1 Max"),
+        ("M2 Air 24GB", "Apple M2"),
+        ("RTX 3090 with 64GB system RAM", "GeForce RTX 3090"),
+    ],
+)
+def test_a_name_is_cut_where_the_words_of_cards_are(text: str, name: str) -> None:
+    cards = read(text)
+    assert (cards.count, cards.gpu.name) == (1, name)
+
+
+@pytest.mark.parametrize("text", ["A100 (MIG 1g.10gb)", "half a 3090", "RTX 4090 17GB"])
+def test_a_part_of_a_card_is_never_the_card(text: str) -> None:
+    with pytest.raises(UserError):
+        read(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("gpu_8x_a100_80gb_sxm4", "8x A100 SXM4 80 GB"),
+        ("GEX44", "1x RTX 4000 SFF Ada Generation"),
+        ("DGX H100", "8x H100 SXM5 80 GB"),
+        ("Tesla M10 32 GB", "4x Tesla M10"),
+    ],
+)
+def test_a_system_has_as_many_cards_as_it_is_sold_with(text: str, name: str) -> None:
+    cards = read(text)
+    assert f"{cards.count}x {cards.gpu.name}" == name
+
+
 def test_a_list_may_have_words_between_cards() -> None:
     assert [gpu.name for gpu in read("3090 and 3060 12gb").each] == [
         "GeForce RTX 3090",

@@ -153,6 +153,44 @@ def test_models_that_are_trained_on_a_known_one_have_its_sizes() -> None:
         assert own == of, text
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("deepseekr1:7b", "DeepSeek-R1-Distill-Qwen-7B"),
+        ("llama33:70b", "Llama-3.3-70B-Instruct"),
+        ("qwen25coder:14b", "Qwen2.5-Coder-14B-Instruct"),
+        ("Qwen3-8-27B", "Qwen3.8-27B"),
+        ("qwen 3 30b a 3b", "Qwen3-30B-A3B"),
+        ("Kimi-K2-Instruct:1t", "Kimi-K2-Instruct"),
+        ("Qwen 3.6 MoE 35B", "Qwen3.6-35B-A3B"),
+        ("qwen3.5-9b-64k:latest", "Qwen3.5-9B"),
+        ("Mistral 7 billion instruct v0.3", "Mistral-7B-Instruct-v0.3"),
+        ("hf-mirror.com/Qwen/Qwen3-8B", "Qwen3-8B"),
+        ("llama-7b/ggml-model-q4_0.bin", "llama-7b"),
+        ("MiniCPM 4.1", "MiniCPM4.1-8B"),
+        ("phi-4-abliterated", "phi-4-abliterated"),
+        ("Qwen3-8B-q4f16_1-MLC", "Qwen3-8B"),
+    ],
+)
+def test_separators_marks_and_sizes_may_stand_elsewhere(text: str, name: str) -> None:
+    assert read_model(KNOWN, text).model.name == name
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("frankenMoE-4x8B", "put together of several models"),
+        ("flux dev", "makes images"),
+        ("parakeet-tdt-0.6b-v2", "writes down speech"),
+        ("deepseekr1:9b", "unknown model"),
+        ("Qwen3 MoE 8B", "unknown model"),
+    ],
+)
+def test_what_is_no_one_language_model_is_refused_with_the_reason(text: str, why: str) -> None:
+    with pytest.raises(UserError, match=why):
+        read_model(KNOWN, text)
+
+
 def test_a_tag_of_the_base_is_the_base() -> None:
     assert read_model(KNOWN, "gemma2:27b-text-q3_K_M").model.name == "gemma-2-27b"
     assert read_model(KNOWN, "llama3.1:8b-text-q4_0").model.hf_id == "meta-llama/Llama-3.1-8B"
