@@ -64,7 +64,6 @@ OF_BACKEND = ("arithmetic of backend", "arithmetic of experts of backend")
 """What a backend's dense matrices and experts reach of that."""
 Seconds = Callable[[Run], float]
 """The step that a run would take without what is fitted here."""
-ReachedOf = Callable[[Run], Reached | None]
 
 
 class Extra(Struct, frozen=True):

@@ -129,9 +129,6 @@ def _move_experts(
     return moved
 
 
-_MOST = 8_192
-
-
 class Fixed(Struct, frozen=True):
     """Weights where they lie, and the cache of one token."""
 

@@ -169,8 +169,6 @@ _ROWS, _COLUMNS = 24, 16
 """The most of a part; a page of that many cells stays well below its largest size."""
 _MOST_SETTINGS = 24
 """With more setups than this only the matrix of the best ones is made."""
-_SMALL = 400
-"""So many cells are shown on the start page whole."""
 Cells = Mapping[tuple[str, str], Setup]
 
 

@@ -12,7 +12,6 @@ from advisor.bulk.site.page import Site, in_parts, numbered, pager, part_text
 from advisor.report import figures as f
 from advisor.units import rate
 
-_GIGA = 1e9
 _MOST_COMPARED = 8
 
 
