@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Final, Literal, get_args
 
 from msgspec import Struct, field
 
@@ -55,6 +55,9 @@ SWITCHES: Mapping[str, tuple[str, ...]] = {
 _MORE = ("kv_cache", "kv_unified", "flash_attention", "swa_full", "text_only", "images")
 SETTINGS = tuple(dict.fromkeys([*(k for keys in PLACEHOLDERS.values() for k in keys), *_MORE]))
 """Settings a command can carry, or say that it cannot."""
+
+GGUF_FILE: Final = "gguf_repos.tsv"
+"""Which GGUF files there are to download, in knowledge/."""
 
 
 class CommandPart(Struct, frozen=True, array_like=True):

@@ -121,7 +121,8 @@ def published_format(public: PublicModel) -> str | None:
 
 
 @cache
-def _rows(file: str) -> Sequence[Sequence[str]]:
+def table_rows(file: str) -> Sequence[Sequence[str]]:
+    """Cut a table of the knowledge into rows of cells, remarks left out."""
     lines = (data_dir("knowledge") / file).read_text("utf-8").splitlines()
     return [line.split("\t") for line in lines if line and not line.startswith("#")]
 
@@ -146,7 +147,7 @@ class Recorded(NamedTuple):
 
 def recorded_repositories() -> Iterator[Recorded]:
     """Read which repositories hold a known model under a name of their own."""
-    return (Recorded(*row) for row in _rows(RECORDED))
+    return (Recorded(*row) for row in table_rows(RECORDED))
 
 
 def recorded_as(hf_id: str) -> Recorded | None:
@@ -158,7 +159,7 @@ def recorded_as(hf_id: str) -> Recorded | None:
 
 def own_record(hf_id: str) -> ModelRecord | None:
     """Give the record that only this name finds; one line of a file for each."""
-    for name, record in _rows(OWN):
+    for name, record in table_rows(OWN):
         if name.casefold() == hf_id.casefold():
             return json.decode(record, type=ModelRecord)
     return None
@@ -166,7 +167,7 @@ def own_record(hf_id: str) -> ModelRecord | None:
 
 def sourced_format(hf_id: str) -> str | None:
     """Give the format that a source says a repository is published in; None: none was found."""
-    return next((row[1] for row in _rows(FILE) if row[0] == hf_id), None)
+    return next((row[1] for row in table_rows(FILE) if row[0] == hf_id), None)
 
 
 def has_gguf(public: PublicModel) -> bool:
@@ -210,13 +211,13 @@ def packings_of(hf_id: str) -> Mapping[str, str]:
 
 def _seen_elsewhere(hf_id: str) -> dict[str, str]:
     """Read what a source says beside the list of who publishes a model in which format."""
-    return {row[1]: row[2] for row in _rows(ELSEWHERE) if row[0] == hf_id}
+    return {row[1]: row[2] for row in table_rows(ELSEWHERE) if row[0] == hf_id}
 
 
 def packed_config(repository: str) -> Mapping[str, object]:
     """Give what is known of a repository's quantization_config; empty where nothing is."""
     name = repository.lower()
-    known = (row[1] for row in _rows(CONFIGS) if fnmatchcase(name, row[0].lower()))
+    known = (row[1] for row in table_rows(CONFIGS) if fnmatchcase(name, row[0].lower()))
     return json.decode(next(known, "{}"), type=dict[str, object])
 
 

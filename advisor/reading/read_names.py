@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from advisor.errors import RequestError
 from advisor.knowledge.index import model_key, model_words
+from advisor.knowledge.programs import GGUF_FILE
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.models import model_from_record
 from advisor.models.stored_tensors import Model
@@ -39,6 +40,8 @@ from advisor.reading.published import (
     abridged,
     is_packed,
     less_publisher,
+    most_taken,
+    table_rows,
     unpacked_name,
 )
 
@@ -100,8 +103,10 @@ def _abridged(
     if not (_RELEASED.search(name) or (alone and _TWO_WORDS.fullmatch(name))):
         return None
     makers = _makers_of(knowledge, "".join(model_words(name)[:1]))
-    spelled = (name, *(_PARTED.sub(form, name) for form in (r"\1\2", r"\1-\2")))
-    found = next(filter(None, (abridged(one, makers) for one in spelled)), ())
+    found = abridged(name, makers)
+    if not found and not most_taken(knowledge, name):  # else it is one of those, of some size
+        spelled = (_PARTED.sub(form, name) for form in (r"\1\2", r"\1-\2"))
+        found = next(filter(None, (abridged(one, makers) for one in spelled)), ())
     if not found:
         return None
     wanted = tuning_of(model_words(text), words().tunings) or "instruct"
@@ -250,9 +255,17 @@ def put_together(
         held_model = _holding(model, held, own=bool(parts.publisher))
         return ModelRead(held_model, held, (f"{line} in {held}{remark}.",), mixed=mixed)
     if parts.is_gguf:
-        line += f" in {GGUF_DEFAULT}, which llama.cpp takes where no file is named"
-        return ModelRead(_holding(model, GGUF_DEFAULT, own=True), "", (f"{line}.",))
+        held = _only_file(own)
+        why = "its only file" if held else "which llama.cpp takes where no file is named"
+        held = held or GGUF_DEFAULT
+        return ModelRead(_holding(model, held, own=True), "", (f"{line} in {held}, {why}.",))
     return ModelRead(model, "", (f"{line}.",))
+
+
+def _only_file(repository: str) -> str:
+    """Name the format of a GGUF repository that is known to hold one file, empty of others."""
+    listed = (row for row in table_rows(GGUF_FILE) if row[1:2] == [repository])
+    return next((row[2][:-1] for row in listed if row[2].endswith("=")), "")
 
 
 _AS_TUNED: Final = (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from advisor.files import data_dir
-from advisor.knowledge.programs import About, Capability
+from advisor.knowledge.programs import GGUF_FILE, About, Capability
 from advisor.knowledge.types import Format, Framework, Gpu
 from advisor.models.shape import Shape
 from advisor.models.stored_tensors import Model
@@ -18,7 +18,6 @@ from advisor.models.stored_tensors import Model
 if TYPE_CHECKING:
     from advisor.reading.format_patterns import Tag
 
-GGUF_FILE: Final = "gguf_repos.tsv"
 _END: Final = "-GGUF"
 _NOT_WORD: Final = re.compile(r"[^A-Za-z0-9.]+")
 _ONE_FILE_GB: Final = 50
@@ -189,8 +188,8 @@ def _has_gguf(model: Model) -> bool:
     """Whether a repository of GGUF files is known, and what it usually holds."""
     if model.stored is not None or model.hf_id in _files().models:
         return model.stored is None
-    known = {publisher for publisher, *_ in _files().usual}
-    return not known.isdisjoint(one.partition("/")[0] for one in _gguf_repos(model))
+    known = [publisher for publisher, *_ in _files().usual]
+    return any(one.partition("/")[0] in known for one in _gguf_repos(model))
 
 
 def _gguf_repos(model: Model) -> Sequence[str]:
@@ -241,6 +240,11 @@ def seen_gguf(model: Model, precision: Format, *, head: bool = False) -> str | N
         return None
     if head:
         return _usual_gguf(model, precision, _files().heads.get(model.hf_id, ()))
+    if _END in model.hf_id.upper():
+        if precision.name != model.held_format:
+            return _usual_gguf(model, precision, [model.hf_id])
+        alone = model.hf_id in _files().seen.values()
+        return _tagged(model.hf_id, "" if alone else precision.name)
     seen = _files().seen.get((model.hf_id, precision.name))
     return seen or _usual_gguf(model, precision, _gguf_repos(model))
 
@@ -253,8 +257,7 @@ def holds_head(model: Model, precision: Format) -> bool:
 
 def _usual_gguf(model: Model, precision: Format, repositories: Sequence[str]) -> str | None:
     size = _size_gb(model, precision)
-    repositories = repositories if size else ()
-    for publisher, tags, most, end in _files().usual if repositories else ():
+    for publisher, tags, most, end in _files().usual if size and repositories else ():
         for repository in repositories:
             of_it = repository.partition("/")[0] == publisher
             if of_it and precision.name in tags and size <= most:
@@ -292,8 +295,7 @@ class _Files(Struct, frozen=True):
     """Model -> repositories that the public list does not name."""
 
 
-_HEADS, _BESIDE = "mtp", "also"
-"""Before a line of such a repository."""
+_HEADS, _BESIDE = "mtp", "also"  # before a line of such a repository
 
 
 @cache

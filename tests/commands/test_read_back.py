@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from advisor.errors import UserError
 from advisor.files import data_dir
+from advisor.knowledge.programs import GGUF_FILE
 from advisor.reading.command_lines import read_command
 from advisor.reading.pasted_request import asked_by, read_pasted
 from advisor.reading.public_list import bare_key
@@ -17,7 +18,6 @@ from advisor.reading.published import unpacked_name
 from advisor.runtimes import runtime_of
 from advisor.runtimes.commands import Command, command_for, commands_for
 from advisor.scenario import Scenario, claimed_share, split_of
-from advisor.scenario.capability import GGUF_FILE
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request, request_from
 from tests.commands.test_programs import known, requests

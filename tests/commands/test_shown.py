@@ -51,6 +51,23 @@ def test_a_request_that_fits_says_how_to_run_it() -> None:
     assert command in render_html(found)
 
 
+@pytest.mark.parametrize(
+    ("asked", "served", "format_"),
+    [
+        ("bartowski/Llama-3.2-3B-Instruct-GGUF", None, "Q4_K_M"),
+        ("hf.co/bartowski/Llama-3.2-3B-Instruct-GGUF:Q6_K", None, "Q6_K"),
+        ("ggml-org/gpt-oss-20b-GGUF", "ggml-org/gpt-oss-20b-GGUF", "MXFP4_MOE"),
+    ],
+)
+def test_a_gguf_repository_is_served_as_it_was_asked_for(
+    asked: str, served: str | None, format_: str
+) -> None:
+    said = doc(gpu="RTX 4090", model=asked)
+    assert said.scenario.precision == format_
+    served = served or f"bartowski/Llama-3.2-3B-Instruct-GGUF:{format_}"
+    assert f"llama-server -hf {served} -c" in pasted(render_text(said), "Run it")
+
+
 def test_a_request_that_does_not_fit_has_no_command_of_its_own() -> None:
     found = doc(gpu="RTX 4090", model="phi-3-medium", precision="FP16")
     assert found.commands == []
