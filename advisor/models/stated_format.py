@@ -107,17 +107,31 @@ def _own_bits(stated: _Config, name: str) -> float | None:
     """Give the bits per weight of groups or fractions that the format's name does not tell."""
     if name == "FP4+FP8":
         return ALGORITHMS.get(_word(stated, "moe_quant_algo"))
-    maker, group = name.partition(" ")[0], _bits(stated, "group_size")
+    of = {**stated, **_weights(stated)}
+    maker, group = name.partition(" ")[0], _bits(of, "group_size")
     if maker in _ONLY:
         exact = stated["bits"]
         assert isinstance(exact, int | float)
         return None if name == f"{maker} {float(exact)}bpw" else float(exact)
     if maker == "MLX" and (mode := _word(stated, "mode")) in _MLX_MODES:
         return _MLX_MODES[mode]
-    usual, bits = _USUAL_GROUP.get(maker), _bits(stated, "bits", "w_bit")
+    usual, bits = _USUAL_GROUP.get(maker), _bits(of, "bits", "w_bit", "num_bits")
     if usual is None or bits is None or not group or group in {usual, -1}:
         return None
-    return bits + (_SCALE_AND_BIAS if maker in {"MLX", "HQQ"} else _SCALE + bits) / group
+    zero = 0 if of.get("symmetric") is True else bits
+    return bits + (_SCALE_AND_BIAS if maker in {"MLX", "HQQ"} else _SCALE + zero) / group
+
+
+def _weights(stated: _Config) -> _Config:
+    """Give what compressed-tensors says of the weights of its one group; nothing of others."""
+    groups = stated.get("config_groups")
+    listed = (
+        [one for one in groups.values() if isinstance(one, Mapping)]
+        if isinstance(groups, Mapping)
+        else []
+    )
+    weights = listed[0].get("weights") if len(listed) == 1 else None
+    return weights if isinstance(weights, Mapping) else {}
 
 
 def stated_beside(config: Path, shape: Shape) -> Mapping[str, object] | None:

@@ -94,11 +94,23 @@ def weights_gib(path: Path, framework: str = "vLLM") -> float:
     return found.profile.total_bytes / 2**30
 
 
+def packed_in_groups(size: int, *, symmetric: bool) -> dict[str, object]:
+    """What llm-compressor writes of W4A16."""
+    weights = {"num_bits": 4, "group_size": size, "type": "int", "symmetric": symmetric}
+    return {
+        "quant_method": "compressed-tensors",
+        "format": "pack-quantized",
+        "config_groups": {"group_0": {"weights": weights, "targets": ["Linear"]}},
+    }
+
+
 @pytest.mark.parametrize(
     ("stated", "name", "bits"),
     [
         ({"quant_method": "awq", "bits": 4, "group_size": 32}, "AWQ 4-bit", 4.625),
         ({"quant_method": "gptq", "bits": 8, "group_size": 64}, "GPTQ 8-bit", 8.375),
+        (packed_in_groups(32, symmetric=True), "GPTQ 4-bit", 4.5),
+        (packed_in_groups(32, symmetric=False), "GPTQ 4-bit", 4.625),
         ({"group_size": 32, "bits": 4}, "MLX 4-bit", 5.0),
         ({"group_size": 32, "bits": 4, "mode": "mxfp4"}, "MLX 4-bit", 4.25),
         ({"group_size": 16, "bits": 4, "mode": "nvfp4"}, "MLX 4-bit", 4.5),
