@@ -103,7 +103,10 @@ def test_the_largest_format_fits_and_no_larger_one_worth_having_does(seed: int) 
         if named is None:
             assert not sizes
         else:
-            assert sizes[named] == max(sizes.values())
+            best = max(sizes, key=sizes.__getitem__)
+            # a published mix keeps what the nominal bits of a file do not tell (gpt-oss in MXFP4)
+            narrower = known.formats[best].bits_per_weight < known.formats[named].bits_per_weight  # type: ignore[operator]  # both are sized
+            assert sizes[named] == sizes[best] or (narrower and best == "MXFP4_MOE")
 
 
 def splits(scenario: Scenario) -> Iterator[int]:
