@@ -224,7 +224,7 @@ def test_an_unmeasured_card_of_a_measured_generation_is_modelled() -> None:
 def test_generations_without_measurements_are_extrapolated(architecture: str) -> None:
     figure = speed(scenario(gpu("X", architecture, 900))).decode_tok_s
     assert figure.evidence == "extrapolated"
-    assert figure.high / figure.estimate >= 1.6
+    assert round(figure.high / figure.estimate, 6) >= 1.6
 
 
 @pytest.mark.parametrize(
