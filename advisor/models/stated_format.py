@@ -124,12 +124,7 @@ def _own_bits(stated: _Config, name: str) -> float | None:
 
 def _weights(stated: _Config) -> _Config:
     """Give what compressed-tensors says of the weights of its one group; nothing of others."""
-    groups = stated.get("config_groups")
-    listed = (
-        [one for one in groups.values() if isinstance(one, Mapping)]
-        if isinstance(groups, Mapping)
-        else []
-    )
+    listed = _groups(stated)
     weights = listed[0].get("weights") if len(listed) == 1 else None
     return weights if isinstance(weights, Mapping) else {}
 
@@ -208,12 +203,16 @@ def _bitsandbytes(stated: _Config) -> str | None:
 
 def _compressed(stated: _Config) -> str | None:
     """compressed-tensors: the groups must agree."""
-    groups = stated.get("config_groups")
-    listed = groups.values() if isinstance(groups, Mapping) else ()
     packing = _word(stated, "format")
-    names = {_group(group, packing) for group in listed if isinstance(group, Mapping)}
+    names = {_group(group, packing) for group in _groups(stated)}
     name = names.pop() if len(names) == 1 else None
     return _EXPERTS_ALONE if name == "GPTQ 4-bit" and _keeps_attention(stated) else name
+
+
+def _groups(stated: _Config) -> list[_Config]:
+    groups = stated.get("config_groups")
+    listed = groups.values() if isinstance(groups, Mapping) else ()
+    return [group for group in listed if isinstance(group, Mapping)]
 
 
 def _keeps_attention(stated: _Config) -> bool:
