@@ -69,8 +69,11 @@ def ask(
     """
     knowledge, own_card = load_knowledge(own.knowledge), "gpu" in stated_here()
     read = read_sentence(" ".join(sentence), knowledge, own_card=own_card)
+    _refuse_several(read, format_, output)
     if read.asks != "advise":
-        _list(read, format_, output, own.knowledge)
+        _take_use(read)
+        for settings in _each(read):
+            _list(read, settings, format_, output, own.knowledge)
         return
     why = bool(_WHY.intersection(map(str.casefold, read.left)))
     read.left = [word for word in read.left if not why or word.casefold() not in _ANSWERED]
@@ -87,17 +90,7 @@ def _advise_each(
     *,
     fail_unless_fits: bool,
 ) -> None:
-    """Answer for each model, and each card, that is named, as text.
-
-    Raises:
-        RequestError: Several are, and one document is asked for.
-    """
-    if read.more and (format_ is not _TEXT or output):
-        kind = next(iter(read.more[0]))
-        raise RequestError(
-            f"'{read.settings[kind]}' and '{read.more[0][kind]}' are two {_SEVERAL[kind]}",
-            hint="Ask for one of them, or as text.",
-        )
+    """Answer for each model, and each card, that is named."""
     failed = False
     for settings in _each(read):
         _show(read, _as_flags(settings), aside=format_ is not _TEXT)
@@ -121,6 +114,20 @@ def _advise_each(
 _SEVERAL = {"model": "models", "gpu": "cards"}
 
 
+def _refuse_several(read: Read, form: str, output: Path | None) -> None:
+    """Refuse several answers in one document.
+
+    Raises:
+        RequestError: Several models or cards are named, and it is not printed as text.
+    """
+    if read.more and (form is not _TEXT or output):
+        kind = next(iter(read.more[0]))
+        raise RequestError(
+            f"'{read.settings[kind]}' and '{read.more[0][kind]}' are two {_SEVERAL[kind]}",
+            hint="Ask for one of them, or as text.",
+        )
+
+
 def _each(read: Read) -> Iterator[Mapping[str, object]]:
     """Give the settings for each model and card that is named; what is said of all is said once."""
     yield read.settings
@@ -140,7 +147,13 @@ def _show(read: Read, flags: str, *, aside: bool) -> None:
     typer.echo("", err=aside)
 
 
-def _list(read: Read, form: str, output: Path | None, knowledge: Stack) -> None:
+def _list(
+    read: Read,
+    settings: Mapping[str, object],
+    form: str,
+    output: Path | None,
+    knowledge: Stack,
+) -> None:
     """Answer a question without a card or without a model by the reverse command.
 
     Raises:
@@ -149,15 +162,13 @@ def _list(read: Read, form: str, output: Path | None, knowledge: Stack) -> None:
     if form not in {"text", "json"}:
         raise RequestError(f"a list is not written as {form}", hint="Write --format json.")
     names = {one.name for one in flags_of(read.asks)}
-    said = {(WITH_UNITS.get(k) or SETTINGS[k]).typed_name: v for k, v in read.settings.items()}
+    said = {(WITH_UNITS.get(k) or SETTINGS[k]).typed_name: v for k, v in settings.items()}
     taken: dict[str, object] = {}
     for key, value in {**said, **read.wanted}.items():
         if key in names:
             taken[key] = value if isinstance(value, int) else str(value)
         else:
             read.left.append(f"{key.replace('_', '-')} {value}")
-    read.left += [f"{name} {value}" for one in read.more for name, value in one.items() if value]
-    _take_use(read, taken)
     _show(read, f"{read.asks} {_as_flags(taken)}".rstrip(), aside=form != "text")
     if "precision" in taken:
         taken["precision"] = [taken["precision"]]
@@ -168,11 +179,11 @@ def _list(read: Read, form: str, output: Path | None, knowledge: Stack) -> None:
     answer(**{**taken, "format_": written, "output": output, "knowledge": knowledge})
 
 
-def _take_use(read: Read, taken: dict[str, object]) -> None:
+def _take_use(read: Read) -> None:
     """Take what the model is for from the words that say nothing else."""
     said = {phrase: use for phrase in read.left if (use := use_said(phrase))}
-    if said and "modality" not in taken:
-        phrase, taken["for_"] = next(iter(said.items()))
+    if said and "modality" not in read.wanted:
+        phrase, read.wanted["for_"] = next(iter(said.items()))
         read.left.remove(phrase)
 
 

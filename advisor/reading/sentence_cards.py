@@ -10,6 +10,7 @@ from msgspec import Struct, field
 
 from advisor.errors import RequestError, UserError
 from advisor.knowledge.catalogue import MAKERS, PROCESSOR, Cards
+from advisor.knowledge.merit import use_said
 from advisor.knowledge.merit_scale import card_names
 from advisor.knowledge.types import Knowledge
 from advisor.memo import by_identity
@@ -346,7 +347,7 @@ def command_for(
     if has_card and has_model:
         read.left += [f"{flag.replace('_', '-')} {value}" for flag, value in read.wanted.items()]
         return "advise"
-    if has_card and (_ASKS_MODELS.search(text) or read.wanted or not read.left):
+    if has_card and (_ASKS_MODELS.search(text) or read.wanted or all(map(use_said, read.left))):
         return "models-for"
     if has_model and (_ASKS_CARDS.search(text) or read.wanted or not read.left):
         return "gpus-for"

@@ -209,12 +209,13 @@ def counted(word: str) -> int:
     return int(glued[1]) if glued else COUNTS.get(word.casefold(), 0)
 
 
+_RANK = r"tp|pp|(?:tensor|pipeline)[-_]parallel(?=[-_]size)"
 _RANKS = re.compile(
-    r"(?<!\w)-{0,2}(?P<a>tp|pp)(?:[\s-]?size)?\s?[=:]?\s?(?P<n>\d{1,2})(?:(?:[\s,/+&-]|and)*"
-    r"(?P<b>tp|pp)(?:[\s-]?size)?\s?[=:]?\s?(?P<m>\d{1,2}))?\b",
+    rf"(?<!\w)-{{0,2}}(?P<a>{_RANK})(?:[\s_-]?size)?\s?[=:]?\s?(?P<n>\d{{1,2}})(?:(?:[\s,/+&-]|and)*"
+    rf"(?P<b>{_RANK})(?:[\s_-]?size)?\s?[=:]?\s?(?P<m>\d{{1,2}}))?\b",
     re.IGNORECASE,
 )
-"""Cards of a tensor split and of a pipeline: ``TP8 PP2``, ``-tp 2 -pp 4``, ``pp=2``."""
+"""Cards of a tensor split and of a pipeline: ``TP8 PP2``, ``tensor-parallel-size 4``."""
 
 
 def read_ranks(text: str, settings: MutableMapping[str, object]) -> str:
@@ -222,9 +223,9 @@ def read_ranks(text: str, settings: MutableMapping[str, object]) -> str:
     said = _RANKS.search(text)
     if said is None:
         return text
-    ranks = {said["a"].casefold(): int(said["n"])}
-    ranks |= {said["b"].casefold(): int(said["m"])} if said["b"] else {}
-    tensor, pipeline = ranks.get("tp", 1), ranks.get("pp", 1)
+    ranks = {said["a"][0].casefold(): int(said["n"])}
+    ranks |= {said["b"][0].casefold(): int(said["m"])} if said["b"] else {}
+    tensor, pipeline = ranks.get("t", 1), ranks.get("p", 1)
     settings["gpus"] = tensor * pipeline
     if pipeline > 1:
         settings["split"] = "layer" if tensor == 1 else "tensor"

@@ -134,6 +134,8 @@ def test_each_of_two_models_is_answered(
         ("rtx 3090, 4090 or a 5090 for qwen3 32b", ["rtx 3090", "4090", "5090"]),
         ("is a 4060 ti 16gb better than a 3090 for qwen3 32b", ["4060 ti 16gb", "3090"]),
         ("2x 3090 or 1x 5090, qwen3 32b", ["2x 3090", "1x 5090"]),
+        ("compare 3090 and 4090 for qwen3 32b", ["3090", "4090"]),
+        ("difference between a 7900 xtx and a 5080 with qwen3 14b", ["7900 xtx", "5080"]),
         ("qwen3 32b on a 3060 or better", ["3060"]),
         ("qwen3 32b on 3090 + 3060", ["3090 + 3060"]),
     ],
@@ -151,8 +153,43 @@ def test_each_model_is_answered_on_each_card(capsys: pytest.CaptureFixture[str])
             assert f"read as: --gpu {gpu} --model '{model}'" in said.out
     document = run(capsys, "ask", "qwen3 32b on a 3090 or a 4090", "--format", "json")
     assert (document.code, "'3090' and '4090' are two cards" in document.err) == (1, True)
-    listed = run(capsys, "ask", "3090 or 4090 for local LLMs?")
-    assert "left out: gpu 4090" in listed.out
+
+
+def test_models_are_listed_for_each_of_the_cards(capsys: pytest.CaptureFixture[str]) -> None:
+    listed = run(capsys, "ask", "3090 or 4080 for coding models")
+    for gpu in ("3090", "4080"):
+        assert f"read as: models-for --gpu {gpu} --for code" in listed.out
+    document = run(capsys, "ask", "3090 or 4080 for coding models", "--format", "json")
+    assert (document.code, "are two cards" in document.err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "framework", "gpus"),
+    [
+        ("vllm serve Qwen/Qwen3-32B --tensor-parallel-size 2 on 2x 4090", "vLLM", 2),
+        (
+            "python3 -m sglang.launch_server --model-path Qwen/Qwen3-32B --tp-size 4 4x A10",
+            "SGLang",
+            4,
+        ),
+        (
+            "python -m vllm.entrypoints.openai.api_server --model Qwen/Qwen3-32B -tp 2 2x L4",
+            "vLLM",
+            2,
+        ),
+    ],
+)
+def test_a_command_in_a_question_names_runtime_model_and_ranks(
+    text: str, framework: str, gpus: int
+) -> None:
+    read = read_sentence(text, known())
+    said = {key: str(read.settings[key]) for key in ("model", "framework", "gpus")}
+    assert said | {"framework": said["framework"].casefold()} == {
+        "model": "Qwen/Qwen3-32B",
+        "framework": framework.casefold(),
+        "gpus": str(gpus),
+    }
+    assert not read.left
 
 
 def test_cards_that_stand_in_a_row_are_no_choice() -> None:
