@@ -15,11 +15,13 @@ import dataclasses
 import importlib
 import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from transformers import PretrainedConfig, __version__, models
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
 
 NOISE = re.compile(
     r"token|_id$|_ids$|dropout|drop_|_eps|epsilon|init|_act$|activation|rope|rotary|loss|coef|"
@@ -32,6 +34,8 @@ _FRACTIONS = re.compile(r"ratio|factor|multiplier|expand")
 
 
 def _classes() -> Iterator[type[PretrainedConfig]]:
+    from transformers import PretrainedConfig, models  # noqa: PLC0415
+
     folder = Path(models.__file__).parent
     for path in sorted(folder.glob("*/configuration_*.py")):
         module = f"transformers.models.{path.parent.name}.{path.stem}"
@@ -52,6 +56,8 @@ def _kept(name: str, value: Any) -> bool:
 
 
 def _fields(one: type[PretrainedConfig]) -> dict[str, Any]:
+    from transformers import PretrainedConfig  # noqa: PLC0415
+
     base = {field.name for field in dataclasses.fields(PretrainedConfig)}
     found = {}
     for field in dataclasses.fields(one):
@@ -75,6 +81,8 @@ def _caches(one: type[PretrainedConfig]) -> bool:
 
 def _parts(one: type[PretrainedConfig]) -> dict[str, Any]:
     """What the parts of a wrapper are by default, as differences from the parts' own classes."""
+    from transformers import PretrainedConfig  # noqa: PLC0415
+
     try:
         whole = one()
     except Exception:  # noqa: BLE001  a class without defaults of its own
@@ -91,7 +99,12 @@ def _parts(one: type[PretrainedConfig]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the table, or with any argument what it is."""
+    if sys.argv[1:]:
+        print(__doc__)
+        return
+    from transformers import __version__  # noqa: PLC0415
+
     print(f"# Defaults of the configuration classes of transformers {__version__} (Apache-2.0).")
     print("# Made by benchmarks/class_defaults.py. Model type, file below models/, keys as JSON.")
     lines: dict[str, str] = {}

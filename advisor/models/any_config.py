@@ -21,15 +21,19 @@ from advisor.models.architecture import (
 )
 from advisor.models.architectures import (
     FAMILIES,
+    TEXT_PARTS,
     WRAPPERS,
     built_factor,
     class_defaults,
     doubts_of,
     family_of,
+    is_known,
     keeps_nothing,
     part_defaults,
+    parts_estimated,
+    type_of_class,
 )
-from advisor.models.config import count, describe, read_config, read_text
+from advisor.models.config import LAYERS, count, describe, read_config, read_text
 from advisor.models.config_keys import Keys, read_json_object
 from advisor.models.layer_patterns import experts_after, sparse_steps, stated_window
 from advisor.models.parameter_terms import (
@@ -143,30 +147,6 @@ def cache_loose(a: Arch) -> float:
     """Give the share of the cache that may not be there: all where keys leave it open."""
     open_window = a.window is not None and not set(a.kinds) & {"S", "C"}
     return 1.0 if open_window or a.recurrent is _UNDESCRIBED else 0.0
-
-
-def parts_estimated(outer: Keys, text: Keys) -> int:
-    """Estimate the parameters of the parts beside the text model: plain transformer blocks."""
-    return sum(
-        _blocks_of(value)
-        for name, value in outer.data.items()
-        if isinstance(value, Mapping) and value is not text.data and name.endswith("_config")
-    )
-
-
-_OTHER_LAYERS: Final = ("encoder_layers", "num_layers")
-
-
-def _blocks_of(part: Mapping[str, object]) -> int:
-    def first(*names: str) -> int:
-        found = (part.get(name) for name in names)
-        return next((n for n in found if type(n) is int and 0 < n < 10**6), 0)
-
-    hidden = first("embed_dim", "hidden_size", "d_model", "width", "vt_hidden_size")
-    layers = first("num_hidden_layers", "depth", "layers", "vt_num_hidden_layers", *_OTHER_LAYERS)
-    width = first("intermediate_size", "encoder_ffn_dim", "ffn_dim") or 4 * hidden
-    inner = sum(_blocks_of(value) for value in part.values() if isinstance(value, Mapping))
-    return layers * hidden * (4 * hidden + 2 * width) + inner
 
 
 def _mixing(a: Arch) -> int:
@@ -296,7 +276,12 @@ def read_any(config: Mapping[str, object], shown: str) -> Shape:
     Raises:
         SourceFileError: A size is missing, wrong or impossible.
     """
-    if not config.get("model_type") and config.get("architectures"):
+    named = config.get("model_type")
+    if not (named and is_known(f"{named}")) and (known := type_of_class(config)):
+        shape = read_any({**config, "model_type": known}, shown)
+        said = f"Its model_type {named!r} is not known: read as '{known}', by the class it names."
+        return replace(shape, doubts=(*shape.doubts, said))
+    if not named and config.get("architectures"):
         return _estimated(config, shown)
     try:
         shape = read_config(config, shown)
@@ -323,7 +308,7 @@ def _estimated(config: Mapping[str, object], shown: str) -> Shape:
     said = _said(model_type, text_type if known else "")
     shape = known or _described(text, text_type)
     factor = built_factor(model_type)
-    beside = round(factor * parts_estimated(outer, text))
+    beside = round(factor * parts_estimated(outer, text, model_type))
     counts = shape.counts and shape.counts.scaled(1 if known else factor).plus(beside)
     little = known and counts and 0 < beside < _LITTLE * counts.total
     return replace(
@@ -340,20 +325,22 @@ def _estimated(config: Mapping[str, object], shown: str) -> Shape:
 
 def _text(outer: Keys, model_type: str) -> tuple[Keys, str]:
     """Give the part that holds the text model, and its architecture."""
-    stated = ("text_config", "llm_config", "language_config", "text_model_config", "llm_cfg")
-    found = outer.section(*stated)
-    if found is None:
-        name = next(sections(outer.data), "")
-        found = outer.section(name) if name else None
-    usual = part_defaults(model_type, "text_config").get("model_type")
+    found = outer.section(*TEXT_PARTS)
+    made = part_defaults(model_type, TEXT_PARTS[0])
+    if found is None and made and outer.stated(*LAYERS) is None:
+        found = outer.part(TEXT_PARTS[0], made)
+    elif found is None and (name := next(sections(outer.data), "")):
+        found = outer.section(name)
     text = found or outer
-    named = text.word("model_type") or (usual if found else None) or model_type
-    return text.with_class(class_defaults(f"{named}")), f"{named}"
+    usual = made.get("model_type") if found else None
+    named = text.word("model_type") or usual or model_type
+    return text.with_class({**class_defaults(f"{named}"), **text.of_class}), f"{named}"
 
 
 def _known_text(text: Keys, text_type: str, shown: str) -> Shape | None:
     try:
-        shape = read_config({**text.data, "model_type": text_type}, shown)
+        whole = text.data or text.of_class
+        shape = read_config({**whole, "model_type": text_type}, shown)
     except NotDescribedError:
         return None
     return shape if shape.counts else None

@@ -83,7 +83,7 @@ def _sum(a: Arch, terms: Terms) -> int:
     return sum(term(a) for term in terms)
 
 
-_LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers")
+LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers")
 _DECODER_LAYERS = ("decoder_layers", "num_decoder_layers", "num_layers")
 _DECODER_HEADS = ("decoder_attention_heads",)
 """Of a model with an encoder the other names mean the encoder's."""
@@ -112,9 +112,9 @@ def read_text(keys: Keys, model_type: str, family: Family, *, tied: bool) -> Arc
     heads = keys.whole(*named, most=_MAX_HEADS) if family.attends else 0
     kv_heads = family.read_kv_heads(keys, heads) if family.attends else 0
     _check_heads(keys, heads, kv_heads)
-    layers: tuple[str, ...] = (*_DECODER_LAYERS, *_LAYERS) if both else _LAYERS
+    layers: tuple[str, ...] = (*_DECODER_LAYERS, *LAYERS) if both else LAYERS
     if not family.attends and keys.stated("num_blocks"):
-        layers = ("num_blocks", *_LAYERS)  # xLSTM builds as many as it states blocks
+        layers = ("num_blocks", *LAYERS)  # xLSTM builds as many as it states blocks
     bare = Arch(
         keys=keys,
         family=model_type,

@@ -97,15 +97,17 @@ def can_share(framework: Framework, precision: Format, model: Model, cards: int)
 
 def supports_model(framework: Framework, model: Model, precision: Format | None = None) -> bool:
     """Whether a framework knows the model's architecture (in this format), image tower included."""
-    kind = model.shape.outer_type or model.shape.model_type
+    shape, known = model.shape, framework.model_types
+    kind = shape.outer_type or shape.model_type
     limit = framework.format_limits.get(precision.family) if precision else None
-    if limit and limit.model_types and kind not in limit.model_types:
+    blind = model.vision_parameters and framework.vision is False
+    if blind or (limit and limit.model_types and kind not in limit.model_types):
         return False
-    known = framework.model_types
     at = bisect_left(known, kind)
-    if known[at : at + 1] != (kind,) and known[:1] != ("*",) and not _made_for(framework, model):
-        return False
-    return not (model.vision_parameters and framework.vision is False)
+    if known[at : at + 1] == (kind,) or known[:1] == ("*",) or _made_for(framework, model):
+        return True
+    # A family goes by one of its names; a runtime may list the one in the file.
+    return not shape.outer_type and shape.config.get("model_type") in known
 
 
 def may_advise(framework: Framework, model: Model) -> bool:

@@ -47,6 +47,28 @@ def test_a_config_that_names_its_class_alone_is_estimated() -> None:
     assert shape.spread == SPREAD
 
 
+def test_an_unknown_type_is_read_by_the_class_that_the_file_names() -> None:
+    shape = read(model_type="house_ref", architectures=["Qwen3ForCausalLM"])
+    as_itself = read(model_type="qwen3", architectures=["Qwen3ForCausalLM"])
+    assert (shape.model_type, shape.counts, shape.spread) == ("qwen3", as_itself.counts, 0.0)
+    assert "'house_ref' is not known: read as 'qwen3'" in shape.doubts[-1]
+    nameless = read(model_type=None, architectures=["Qwen3ForCausalLM"])
+    assert nameless.counts == as_itself.counts
+
+
+@pytest.mark.parametrize("part", ["vision_config", "text_config"])
+def test_a_part_that_is_not_there_is_that_of_the_class(part: str) -> None:
+    whole = {
+        "model_type": "ovis2", "text_config": {**NOVEL, "model_type": "qwen2"},
+        "vision_config": {"model_type": "ovis2_vit", "hidden_size": 64, "num_hidden_layers": 1},
+    }  # fmt: skip
+    usual = {name: value for name, value in whole.items() if name != part}
+    more, most = read_any(whole, "x").counts, read_any(usual, "x").counts
+    assert more
+    assert most
+    assert most.total > 3 * more.total
+
+
 @pytest.mark.parametrize(
     ("more", "kinds", "loose"),
     [

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.errors import SourceFileError
 from advisor.estimator.weights import weights_of
@@ -19,6 +20,7 @@ from advisor.models.any_config import load_config
 from advisor.models.config import read_config
 from advisor.models.shape import Mla, Moe, Shape
 from advisor.scenario.asked_model import find_model_named
+from advisor.scenario.support import supports_model
 from tests.models.conftest import is_one_sentence, read_or_refuse, reference_configs
 
 LLAMA: Mapping[str, object] = reference_configs()["llama-3-8b"]
@@ -373,6 +375,21 @@ def test_minimax_m3_keeps_a_key_for_picking_in_its_sparse_layers() -> None:
     shape = read_config(SPARSE, "x", whole=False)
     assert (shape.layer_kinds, shape.ffn_kinds) == ("FFFF", "DEEE")
     assert shape.cells == ((1024, 0), *[(1024 + 128, 0)] * 3)
+
+
+@pytest.mark.parametrize(
+    ("named", "runs"), [("minimax_m3", "llama.cpp"), ("minimax_m3_vl_text", "transformers")]
+)
+def test_a_runtime_may_list_a_family_by_the_name_in_the_file(named: str, runs: str) -> None:
+    knowledge = load_knowledge()
+    shape = read_config({**SPARSE, "model_type": named}, "x", whole=False)
+    model = replace(find_model_named("MiniMax-M2", knowledge), shape=shape)
+    listing = {
+        name
+        for name in ("llama.cpp", "transformers")
+        if supports_model(knowledge.frameworks[name], model)
+    }
+    assert listing == {runs, "transformers"}
 
 
 MIMO = {

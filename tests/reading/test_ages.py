@@ -51,8 +51,8 @@ BY_THE_LIST = {
     "Qwen/Qwen3-TTS-12Hz-1.7B-CustomVoice", "Qwen/Qwen3-TTS-12Hz-0.6B-CustomVoice",
     "Qwen/Qwen3-TTS-12Hz-0.6B-Base", "facebook/w2v-bert-2.0", "k2-fsa/OmniVoice",
     "apple/OpenELM-1_1B-Instruct", "pnnbao-ump/VieNeu-TTS-v3-Turbo", "microsoft/VibeVoice-1.5B",
-    "deepseek-ai/DeepSeek-V4.1-Flash", "deepseek-ai/DeepSeek-V4-Flash-Vision-Exp",
-    "remsky/kokoro-inno-clone-tuner", "swiss-ai/Apertus-v1.5-8B",
+    "deepseek-ai/DeepSeek-V4.1-Flash",
+    "remsky/kokoro-inno-clone-tuner",
     "jinaai/jina-embeddings-v5-omni-small", "boboliu/bge-reranker-v2.5-gemma2-lightweight-gptq",
     "ai-sage/Giga-Embeddings-instruct", "cyankiwi/MiniCPM-SALA-AWQ-8bit",
     "google/diffusiongemma-26B-A4B-it", "openbmb/VoxCPM2",
@@ -64,6 +64,9 @@ def test_of_the_300_most_downloaded_all_but_these_have_a_record() -> None:
     assert {one.hf_id for one in without_record(KNOWN, 300)} == BY_THE_LIST
 
 
+SOURCES = re.findall(
+    r"^- id: (\S+)", (data_dir("knowledge") / "sources.yaml").read_text("utf-8"), re.MULTILINE
+)
 OWN_LINES = [
     json.decode(line.partition("\t")[2], type=ModelRecord)
     for line in (data_dir("knowledge") / OWN).read_text("utf-8").splitlines()
@@ -91,11 +94,12 @@ def test_a_record_found_by_name_alone_is_whole(record: ModelRecord) -> None:
     assert public is not None
     assert own_record(public.hf_id.upper()) == record
     assert record.hf_id not in {one.hf_id for one in KNOWN.models.values()}
-    assert set(record.sources.values()) <= {"public-list", "model-shape-by-hand"}
+    assert set(record.sources.values()) <= set(SOURCES)
     assert {"config", "parameters"} <= record.sources.keys()
     model = model_of(public, KNOWN)
     assert model.parameters == record.parameters
-    if public.parameters_raw and record.verified != "exact":
+    drafts = "layers that draft" in record.verified
+    if public.parameters_raw and record.verified != "exact" and not drafts:
         assert abs(model.parameters / public.parameters_raw - 1) <= 0.01
     assert record.name in model.sized_as
 

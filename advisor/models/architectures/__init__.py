@@ -152,6 +152,18 @@ def is_known(name: str) -> bool:
     return name in WRAPPERS or family_of(name) in FAMILIES
 
 
+_HEAD: Final = re.compile(r"(For[A-Z]\w*|LMHeadModel|Model)$")
+_JOINTS: Final = re.compile("[-_.]")
+
+
+def type_of_class(config: Mapping[str, object]) -> str:
+    """The known architecture of the class in ``architectures``: of DeepseekV4ForCausalLM."""
+    named = config.get("architectures")
+    first = f"{named[0]}" if isinstance(named, list) and named else ""
+    plain = _HEAD.sub("", first).lower()
+    return next((k for k in (*WRAPPERS, *FAMILIES) if plain and _JOINTS.sub("", k) == plain), "")
+
+
 _FILE: Final = "class_defaults.tsv"
 _BUILT: Final = "built"
 _PARTS: Final = "sub_configs"
@@ -189,9 +201,49 @@ def part_defaults(model_type: str, part: str) -> Defaults:
         Its ``model_type`` and where it differs from that class; empty where the wrapper's class
         makes no such part.
     """
-    parts = class_defaults(model_type).get(_PARTS)
-    found = parts.get(part) if isinstance(parts, Mapping) else None
+    found = parts_made(model_type).get(part)
     return found if isinstance(found, Mapping) else _NONE
+
+
+def parts_made(model_type: str) -> Defaults:
+    """Give the parts that the class of a wrapper makes, by their keys."""
+    found = class_defaults(model_type).get(_PARTS)
+    return found if isinstance(found, Mapping) else _NONE
+
+
+def parts_estimated(outer: Keys, text: Keys, model_type: str) -> int:
+    """Estimate the parameters of the parts beside the text model: plain transformer blocks."""
+    stated = {name: v for name, v in outer.data.items() if name.endswith("_config")}
+    usual = (name for name in parts_made(model_type) if name.endswith("_config"))
+    made = set(usual) - {*stated, *TEXT_PARTS}
+    total = sum(_blocks_of({}, _usual_part(model_type, name, {})) for name in made)
+    for name, value in stated.items():
+        if isinstance(value, Mapping) and value is not text.data:
+            total += _blocks_of(value, _usual_part(model_type, name, value))
+    return total
+
+
+def _usual_part(model_type: str, name: str, stated: Mapping[str, object]) -> Mapping[str, object]:
+    """What an absent size of a part means; a part that is not there at all may differ from that."""
+    made = part_defaults(model_type, name)
+    named = stated.get("model_type") or made.get("model_type")
+    usual = class_defaults(f"{named}")
+    return usual if stated else {**usual, **made}
+
+
+_OTHER_LAYERS: Final = ("encoder_layers", "num_layers")
+
+
+def _blocks_of(part: Mapping[str, object], usual: Mapping[str, object]) -> int:
+    def first(*names: str) -> int:
+        found = (values.get(name) for values in (part, usual) for name in names)
+        return next((n for n in found if type(n) is int and 0 < n < 10**6), 0)
+
+    hidden = first("embed_dim", "hidden_size", "d_model", "width", "vt_hidden_size")
+    layers = first("num_hidden_layers", "depth", "layers", "vt_num_hidden_layers", *_OTHER_LAYERS)
+    width = first("intermediate_size", "encoder_ffn_dim", "ffn_dim") or 4 * hidden
+    inner = sum(_blocks_of(value, {}) for value in part.values() if isinstance(value, Mapping))
+    return layers * hidden * (4 * hidden + 2 * width) + inner
 
 
 def keeps_nothing(model_type: str) -> bool:
@@ -205,16 +257,16 @@ def is_size(key: str) -> bool:
 
 
 HIDDEN: Final = ("hidden_size", "d_model", "n_embd", "dim")
-_TEXT_PARTS: Final = ("text_config", "llm_config", "language_config", "text_model_config")
+TEXT_PARTS: Final = ("text_config", "llm_config", "language_config", "text_model_config", "llm_cfg")
 _VISION: Final = "vision_config"
 
 
 def text_part(outer: Keys, model_type: str, wrapper: Wrapper | None, *, whole: bool) -> Keys | None:
     """The part that holds the text model; None where its keys stand outside."""
-    nested = outer.section(*_TEXT_PARTS)
+    nested = outer.section(*TEXT_PARTS)
     if nested is not None or wrapper is None or not whole or outer.stated(*HIDDEN) is not None:
         return nested
-    made = next((p for p in _TEXT_PARTS if part_defaults(model_type, p)), None)
+    made = next((p for p in TEXT_PARTS if part_defaults(model_type, p)), None)
     return outer.part(made, part_defaults(model_type, made)) if made else None
 
 
@@ -224,7 +276,7 @@ def with_class_defaults(
     """Put the defaults of the reference classes behind the keys of a file."""
     behind = {**class_defaults(text_type), **text.of_class}
     if text is outer:
-        inner = part_defaults(model_type, _TEXT_PARTS[0]).get("model_type", "")
+        inner = part_defaults(model_type, TEXT_PARTS[0]).get("model_type", "")
         behind = {**class_defaults(f"{inner}"), **behind}
         both = outer.with_class({**class_defaults(model_type), **behind})
         return both, both

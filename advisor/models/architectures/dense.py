@@ -88,6 +88,11 @@ _ERNIE = Family(
 )
 
 
+def _pruned_output(a: Arch) -> int:
+    """Apertus 1.5 reads tokens of images and sound that it does not write."""
+    return a.hidden * (a.keys.maybe("output_vocab_size", least=1) or a.vocab)
+
+
 def _vision_unknown(_: Arch) -> str:
     return "its image or audio tower has no formula here"
 
@@ -199,6 +204,13 @@ DENSE: Final[Mapping[str, Family]] = {
         dense=(up_down, activation_pair),
         gguf=(laid_out(Blocks("apertus", qk_norm="head")),),
         gated=False,
+    ),
+    "apertus1p5_text": Family(
+        attention=(projections, head_norms, when("attention_bias", all_bias)),
+        dense=(up_down, activation_pair),
+        output=_pruned_output,
+        gated=False,
+        also=("apertus1p5",),
     ),
     "nanochat": Family(dense=(up_down,), norms=(), final=(), unsupported=("attention_bias",)),
     "qwen2": replace(

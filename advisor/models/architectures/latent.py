@@ -129,6 +129,15 @@ LATENT: Final[Mapping[str, Family]] = {
             "qk_nope_head_dim": 64,
         },
     ),
+    "sarvam_mla": replace(
+        _V3,
+        defaults={
+            **_V3_SIZES,
+            "kv_lora_rank": 512,
+            "first_k_dense_replace": 1,
+            "n_shared_experts": 1,
+        },
+    ),
     "minicpm3": replace(
         _DENSE, defaults={"kv_lora_rank": 256, "q_lora_rank": 768}, gguf=(Gguf("minicpm3"),)
     ),

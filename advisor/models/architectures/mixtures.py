@@ -284,6 +284,15 @@ MIXTURES: Final[Mapping[str, Family]] = {
     "solar_open": replace(
         _GLM4_MOE, defaults={"head_dim": 128, "first_k_dense_replace": 0, "n_shared_experts": 1}
     ),
+    "sarvam_moe": replace(
+        _GLM4_MOE,
+        defaults={
+            "head_dim": 64,
+            "first_k_dense_replace": 1,
+            "n_shared_experts": 1,
+            "use_qk_norm": True,
+        },
+    ),
     "glm4v_moe": replace(
         _GLM4_MOE,
         defaults={"first_k_dense_replace": 1, "n_shared_experts": 1, "attention_bias": True},
