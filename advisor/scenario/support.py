@@ -23,8 +23,7 @@ EXPERTS_ONLY = frozenset({"gguf-mxfp4"})
 KEPT_EXPERTS = "MXFP4_MOE"
 """Experts published in it stay in it in every other GGUF file (source ``gpt-oss-gguf``)."""
 _FAMILY_BITS = {
-    "int8": 8, "8bit": 8, "q8": 8, "w8": 8,
-    "int4": 4, "4bit": 4, "q4": 4, "w4": 4,
+    "int8": 8, "8bit": 8, "q8": 8, "w8": 8, "int4": 4, "4bit": 4, "q4": 4, "w4": 4,
     "int6": 6, "int5": 5, "int3": 3, "3bit": 3, "int2": 2, "2bit": 2,
 }  # fmt: skip
 _FULL_BYTE = 8
