@@ -25,7 +25,7 @@ from advisor.knowledge.index import plain_key
 from advisor.knowledge.types import Framework, Gpu, Knowledge
 from advisor.knowledge.vocabulary import FactValue
 from advisor.models.stored_tensors import Model
-from advisor.reading import find_cards
+from advisor.reading import requested_cards
 from advisor.reading.known import siblings
 from advisor.remedies import build_options
 from advisor.remedies.assessment import outlook_of
@@ -174,7 +174,7 @@ def request_warnings(base: Base) -> tuple[str, ...]:
             "`--no-measurements` leaves them out."
         )
     asked = with_processor(base.request, base.knowledge).gpu or ""
-    read = None if asks_here(base.request) or not asked else find_cards(base.knowledge, asked)
+    read = None if asks_here(base.request) or not asked else requested_cards(base.knowledge, asked)
     if read and read.read_as:
         return (*found, *meaning_warnings(base, read.others))
     for gpu in {gpu.name: gpu for gpu in scenario.cards or (scenario.gpu,) if gpu}.values():

@@ -136,7 +136,9 @@ def _beside_a_runtime(knowledge: Knowledge, text: str) -> tuple[Framework, ...]:
         return whole
     each = [_named(knowledge.frameworks, word)[:1] for word in words]
     found = {one.name: one for pair in each for one in pair}
-    return tuple(found.values()) if len(found) == 1 and all(each) else ()
+    inside = [one for one in found.values() if not one.loads_with]  # what a front end loads with
+    named = inside if len(inside) == 1 else [*found.values()]
+    return tuple(named) if len(named) == 1 and all(each) else ()
 
 
 def _says_no_runtime(word: str) -> bool:
@@ -171,12 +173,17 @@ _TRAINS = re.compile(
 
 
 def _is_slip(knowledge: Knowledge, text: str) -> bool:
-    """Whether a text is nearly the name of a runtime."""
-    known = map(str.casefold, _spellings(knowledge.frameworks.values()))
-    return bool(get_close_matches(text.casefold(), known, 1, _SLIP))
+    """Whether a text is nearly the name of a runtime, and not one with a word of its own behind."""
+    folded, known = text.casefold(), [*map(str.casefold, _spellings(knowledge.frameworks.values()))]
+    rests = (folded.removeprefix(one) for one in known if len(one) > _SHORT)
+    if any(_OWN_WORD.fullmatch(rest) for rest in rests if rest != folded):
+        return False
+    return bool(get_close_matches(folded, known, 1, _SLIP))
 
 
-_SLIP = 0.8
+_SLIP, _SHORT = 0.8, 3
+_OWN_WORD = re.compile(r"[.\s_-]?(?:ai|[ch]pp|rs|go|js|net|lite)")
+"""Behind the name of a runtime: a program of its own, ``vllm.cpp``, ``KoboldAI``."""
 
 
 def _borne(knowledge: Knowledge, text: str) -> Framework | None:

@@ -28,6 +28,10 @@ _PLAIN_PART: Final = re.compile(r'[^/\\:*?"<>|\x00-\x1f\x7f]{1,200}')
 _ADDRESS: Final = re.compile(r"https?://", re.IGNORECASE)
 _PAGES: Final = ("tree", "blob", "resolve", "raw")
 _FILES: Final = ("blob", "resolve", "raw")
+_ABOUT: Final = frozenset(
+    {"discussions", "commit", "commits", "edit", "settings", "summary", "files"}
+)
+"""Pages about a repository, here and on its mirrors."""
 _OTHER_KINDS: Final = frozenset({"datasets", "spaces", "docs", "papers", "collections", "api"})
 _FORM: Final = "Write org/name, org/name@revision or org/name:file.gguf."
 
@@ -113,7 +117,7 @@ def _from_parts(parts: list[str], text: str) -> HubName:
         raise RequestError(f"'{shown}' is no page of a model", hint=_FORM)
     length = 1 if len(parts) == 1 or parts[1] in _PAGES else 2
     repository, rest = "/".join(parts[:length]), parts[length:]
-    if not rest:
+    if not rest or rest[0] in _ABOUT:
         return _checked(shown, HubName(repository))
     if rest[0] not in _PAGES or len(rest) == 1:
         raise RequestError(f"'{shown}' is no page of a model or its files", hint=_FORM)

@@ -46,10 +46,13 @@ _EACH_AGAIN = re.compile(
 _ROUND = re.compile(r"(?<=\d)\.0+(?=\s*gi?b)", re.IGNORECASE)
 _INSIDE = re.compile(r"(?<=[a-z])\s+\+\s+(?=[a-z][^()+]*\))", re.IGNORECASE)
 """A plus between words of a remark in brackets, which joins no cards."""
-_CLUSTERS = re.compile(
-    r"(?:\d+[ -]cores?\s*)?\(\d+P\s*\+\s*\d+E\)|(?::(?:sramecc|xnack)[+-])+", re.IGNORECASE
+_BESIDE = re.compile(
+    r"(?:\d+[ -]cores?\s*)?\(\d+P\s*\+\s*\d+E\)|(?::(?:sramecc|xnack)[+-])+|(?<=[1-9]0)\s+series\b"
+    r"|\s+and(?:\s+an?)?(?=\s+\d+[ -](?:gpu[ -])?cores?\b)|\bml\.(?=\w+\.\d*x?large\b)",
+    re.IGNORECASE,
 )
-"""Cores of a processor of two kinds, as Apple's are listed; features behind a chip of AMD's."""
+"""Cores of a processor of two kinds, as Apple's are listed; features behind a chip of AMD's; what
+drivers put behind a number, what joins cores to a name, SageMaker's mark before an instance."""
 
 
 class _Part(Struct, frozen=True):
@@ -92,7 +95,7 @@ def find_cards(knowledge: Knowledge, text: str) -> Cards:
     Raises:
         UserError: A card is unknown or ambiguous, or these do not work together.
     """
-    pieces = _JOINED.split(_ROUND.sub("", _INSIDE.sub(" ", _CLUSTERS.sub("", text.strip()))))
+    pieces = _JOINED.split(_ROUND.sub("", _INSIDE.sub(" ", _BESIDE.sub("", text.strip()))))
     if not all(map(_names_something, pieces)):
         message = f"'{text}' lacks a card beside the plus" if text.strip() else "no GPU is named"
         raise RequestError(message, hint="Write for example 'RTX 4090' or 'RTX 4090 + RTX 3090'.")
@@ -136,15 +139,39 @@ def _otherwise(knowledge: Knowledge, pieces: Sequence[str]) -> Sequence[_Part]:
 
     gpu = near.only_memory(knowledge, pieces[0]) if len(pieces) == 1 else None
     if gpu is not None:
-        taken = f"'{pieces[0]}' names no card and is taken as that of a {gpu.name}"
-        line = f"{taken}; what fits is alike on others, speeds are not."
-        return [_Part(gpu, None, (), line)]
+        return [_Part(gpu, None, (), _taken_for(pieces[0], gpu))]
     listed_ = near.split_at_words(pieces[0]) if len(pieces) == 1 else pieces
     cards = near.without_cpus(listed_)
     if cards and cards != list(pieces):
         with suppress(UserError):
             return [_counted(knowledge, piece) for piece in cards]
     return ()
+
+
+def _taken_for(text: str, gpu: Gpu) -> str:
+    taken = f"'{text}' names no card and is taken as that of a {gpu.name}"
+    return f"{taken}; what fits is alike on others, speeds are not."
+
+
+def requested_cards(knowledge: Knowledge, text: str) -> Cards:
+    """Find the cards of a request: as ``find_cards``, or so many of a memory alone (``3x24 GB``).
+
+    Raises:
+        UserError: As ``find_cards``.
+    """
+    try:
+        return find_cards(knowledge, text)
+    except UserError:
+        from advisor.reading import near  # noqa: PLC0415 - where it is needed
+
+        for count, said in near.counts_in(text.strip()):
+            gpu = near.only_memory(knowledge, said)
+            if gpu and 1 <= count <= MOST_CARDS:
+                line = _taken_for(text, gpu)
+                return put_together(
+                    knowledge, [(count, gpu)], counted=True, others=(), read_as=(line,)
+                )
+        raise
 
 
 def _counted(knowledge: Knowledge, text: str) -> _Part:
@@ -241,7 +268,8 @@ def _read(
         if not others and not unusual:
             return _Part(gpu, count)
     each = found.count
-    total = count if each is None else each * (1 if count is None else count)
+    again = each == count and not text[:1].isdigit()  # ``p5.48xlarge (8x H100)``
+    total = count if each is None else each * (1 if count is None or again else count)
     return _Part(found.gpu, total, found.others, told(found, text or name, total or 1))
 
 

@@ -51,7 +51,7 @@ _FAMILIES: Final = {"gguf": ("gguf-k", "gguf-i")}
 _BITS_UNSAID: Final = frozenset({"exl2", "exl3"})
 """Formats of any number of bits, which are published in several."""
 _USUAL_BITS: Final = 4.0
-_GROUP: Final = re.compile(r"[-_ ]?(?:g|gs|group[-_ ]?)\d{2,3}$|[-_ ]?\d{2,3}g$")
+_GROUP: Final = re.compile(r"[-_ ]?(?:g|gs|group[-_ ]?)\d{2,3}$|[-_ ]?\d{2,3}gs?$")
 _LONGEST: Final = 100
 
 

@@ -29,8 +29,12 @@ _HUB_HOST: Final = re.compile(
 )
 _HUB: Final = "https://huggingface.co"
 _ENDING: Final = re.compile(r"\.(gguf|llamafile|safetensors|bin|pth?)$", re.IGNORECASE)
-_GGML: Final = re.compile(r"\.(?:ggml(?:v\d)?(?![a-z0-9])|i1-)", re.IGNORECASE)
-"""What files say of their kind: ``llama-2-13b.ggmlv3.q4_0.bin``, ``Qwen3-8B.i1-IQ3_M.gguf``."""
+_GGML: Final = re.compile(
+    r"\.(?:ggml(?:v\d)?(?![a-z0-9])|i1-)|-chat-v\d+-imatrix(?![^-])", re.IGNORECASE
+)
+"""What files say of their kind: ``llama-2-13b.ggmlv3.q4_0.bin``, ``Qwen3-8B.i1-IQ3_M.gguf``; of ds4
+the template that its importance matrix was made with.
+"""
 _SHARD: Final = re.compile(r"-\d{5}-of-\d{5}$")
 _LONGEST: Final = 300
 _CACHED: Final = re.compile(
@@ -45,6 +49,11 @@ _APART: Final = re.compile(
     r"(?<=\d)\s+(?=b(?:illion)?\b)|(?<=\d[bB])illion\b(?:[\s-]param\w*)?|\.ggmlv\d$", re.IGNORECASE
 )
 """What stands between a size and its unit, or behind it: ``32 B``, ``7 billion``."""
+_FILE_SIZE: Final = re.compile(r"\s+[-(,]*\s*\d+[.,]\d+\s*G(?:i?B|o)\)?$", re.IGNORECASE)
+_SHOWN: Final = re.compile(r"\?(?:.*&)?show_file_info=([^&#]+).*")
+"""A file that a page of the hub shows."""
+_PAGE: Final = re.compile(r"[?#].*|/(?:tags|blobs)(?:/.*)?$")
+"""What is behind the name in an address: a question, a place on the page, a list of Ollama's."""
 _PLAIN_FILE: Final = re.compile(
     r"(?:.*/)?(?P<folder>[\w.-]+)/(?:ggml-)?model[-_.]?(?P<format>[\w-]*)\.(?P<ending>bin|gguf|pth)",
     re.IGNORECASE,
@@ -82,16 +91,18 @@ def parts_of(text: str) -> NameParts:
     Raises:
         RequestError: It is an address of something else.
     """
-    bare = _APART.sub("", _APART.sub("", text.strip().strip("'\"").replace("___", ".")))
+    bare = _APART.sub("", _APART.sub("", _less_remarks(text)))
     if len(bare) > _LONGEST:
         return NameParts(bare)
     if (plain := _PLAIN_FILE.fullmatch(bare)) and "://" not in bare:
         return _of_file(f"{plain['folder']}-{plain['format']}", plain["ending"].casefold())
     for host in (_LIBRARY, _HUB_HOST):
         found = host.match(bare)
-        bare = bare[found.end() :] if found else bare
+        bare = _PAGE.sub("", bare[found.end() :]) if found else bare
     if is_address(bare):
         return _on_hub(bare)
+    if found and bare.count("/") > 1:
+        return _on_hub(f"{_HUB}/{bare}")
     one = "-".join(bare.split())
     if "/" in bare and has_hub_form(one):
         return _on_hub(one)
@@ -104,6 +115,17 @@ def parts_of(text: str) -> NameParts:
     if ending:
         return _of_file(_stem(bare.replace(":", " ")), ending[1].casefold())
     return NameParts(name.strip(), tag=tag.strip())
+
+
+def _less_remarks(text: str) -> str:
+    """Leave out the size of a file, and write a line of LM Studio's list as the repository."""
+    bare = _FILE_SIZE.sub("", text.strip().strip("'\"").replace("___", "."))
+    bare = _SHOWN.sub(r"/blob/main/\1", bare)
+    publisher, *rest = bare.split(" - ")
+    if rest and packs(publisher) and len(rest[0].split()) == 1:
+        told = [one for one in rest[1:] if one.casefold() not in rest[0].casefold()]
+        bare = ":".join((f"{publisher}/{rest[0]}", *told))
+    return bare
 
 
 def _of_file(stem: str, ending: str) -> NameParts:

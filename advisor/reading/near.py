@@ -48,7 +48,7 @@ def unknown_card(knowledge: Knowledge, text: str) -> RequestError:
 
 
 ONLY_MEMORY = re.compile(
-    r"(\d{1,3})[\s-]?g(?:i?b|igs?)?(?:[\s-]+(?:of|vram|v-ram|gpus?|cards?|graphics|video|memory))*",
+    r"(\d{1,3})[\s-]?g(?:i?b|igs?)?(?:[\s-]+(?:of|vram|v-ram|gpus?|cards?|graphics|video|memory|total|each))*",
     re.IGNORECASE,
 )
 

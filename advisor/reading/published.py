@@ -309,10 +309,10 @@ def most_taken(knowledge: Knowledge, text: str) -> Sequence[ModelRecord]:
     spelled = ("".join(parts), "-".join(parts))
     tags = (default_tag(NameParts(name)) for name in spelled)
     usual = {model_words(tag.model) for tag in tags if tag}
-    return sorted(records, key=lambda one: _taken(one, usual), reverse=True)
+    return sorted(records, key=lambda one: taken(one, usual), reverse=True)
 
 
-def _taken(record: ModelRecord, usual: Collection[Sequence[str]]) -> tuple[bool, int]:
+def taken(record: ModelRecord, usual: Collection[Sequence[str]] = ()) -> tuple[bool, int]:
     """Rank a model by whether it is the library's, then by downloads."""
     public = exact(record.hf_id) if record.hf_id else None
     return model_words(record.name) in usual, (public and public.hf_downloads) or 0

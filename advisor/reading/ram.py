@@ -197,7 +197,7 @@ def _check(text: str, kind: RamKind, left: str) -> None:
 
 
 CPU_FILE: Final = "cpus.tsv"
-CpuKind = Literal["desktop", "laptop", "workstation", "server"]
+CpuKind = Literal["desktop", "laptop", "workstation", "server", "board"]
 _BESIDE_CPU: Final = re.compile(
     r"\((?:r|tm|c)\)|[®™]|@.*|\b\d+(?:st|nd|rd|th)\s+gen(?:eration)?\b|\b[a-z0-9]+-cores?\b"
     r"|\b(?:with|w/)\s+radeon.*|\b(?:amd|intel|cpu|apu|processor|threadripper(?=\s+threadripper))\b",
@@ -205,7 +205,12 @@ _BESIDE_CPU: Final = re.compile(
 )
 _WORD: Final = re.compile(r"[a-z0-9+]+")
 _VERSION: Final = re.compile(r"\b(\d{4}[a-z]?)(v\d)\b")
-_MODEL: Final = re.compile(r"[a-z]*\d{3,5}[a-z0-9+]*|\d{1,2}[fh]\d{1,2}|z\d")
+_MODEL: Final = re.compile(r"[a-z]*\d{3,5}[a-z0-9+]*|\d{1,2}[fh]\d{1,2}|z\d|pi\d")
+PI: Final = (
+    r"\b(?:raspberry[\s-]*pi|raspi|r[\s-]?pi|(?<!orange[\s-])(?<!banana[\s-])pi)"
+    r"[\s-]*([45])[\s-]*(?:model[\s-]*)?b?\b"
+)
+_PI: Final = re.compile(PI)
 _SHORT: Final = {"tr": "threadripper", "tripper": "threadripper"}
 _COUNTED: Final = re.compile(
     r"\s*(?:(?:2\s*[x\u00d7*]|dual|two)\s+(.+?)|(.+?)\s*[x\u00d7*]\s*2)\s*", re.IGNORECASE
@@ -218,7 +223,7 @@ class Cpu(Struct, frozen=True):
 
     name: str
     kind: CpuKind
-    channels: int
+    channels: float
     """Of 64 bits, of one processor."""
     memory: Mapping[str, int]
     """Type -> the fastest that its maker names, MT/s."""
@@ -243,7 +248,7 @@ def cpus() -> Mapping[str, Cpu]:
             kind, channels, memory, source, names = line.split("\t")
             rates = {name: int(rate) for name, rate in map(_pair, memory.split())}
             for name in names.split(", "):
-                found[name] = Cpu(name, kind, int(channels), rates, source)  # type: ignore[arg-type]
+                found[name] = Cpu(name, kind, float(channels), rates, source)  # type: ignore[arg-type]
     return found
 
 
@@ -265,6 +270,7 @@ def _by_model() -> Mapping[str, Sequence[tuple[frozenset[str], Cpu]]]:
 
 def _words(text: str) -> Sequence[str]:
     plain = _VERSION.sub(r"\1 \2", _BESIDE_CPU.sub(" ", text).casefold())
+    plain = _PI.sub(r"raspberry pi\1", plain)
     return [_SHORT.get(word, word) for word in _WORD.findall(plain)]
 
 

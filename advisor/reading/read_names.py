@@ -82,7 +82,7 @@ def by_words(knowledge: Knowledge, text: str) -> ModelRead:
     except RequestError:
         newest, kinds = releases(knowledge, said)
         told = [w for w in said.rest.casefold().split() if w not in words().filler]
-        if len(told) == 1 and SIZE.fullmatch(told[0]):
+        if len(told) == 1 and SIZE.fullmatch(told[0]) and not parts.publisher:
             raise _only_a_size(text, told[0]) from None
         if not parts.publisher and (one := _abridged(knowledge, text, said, alone=not newest)):
             return one
@@ -291,7 +291,7 @@ def _as_typed(parts: NameParts, said: FormatSaid) -> str:
     return _GAPS.sub("-", typed if typed.casefold() == rest else rest)
 
 
-_ENDS: Final = re.compile(r"[\s._-]+$")
+_ENDS: Final = re.compile(r"[\s._()\[\]-]+$")
 _GAPS: Final = re.compile(r"[_-]*\s[\s_-]*")
 
 

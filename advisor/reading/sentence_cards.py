@@ -211,7 +211,7 @@ def refuse_other_cards(knowledge: Knowledge, cards: str, left: Sequence[str]) ->
         RequestError: There is one.
     """
     asked = find_cards(knowledge, cards)
-    figures = (word for word in left if re.search(r"^[^~]*(?:\d{3}|[a-z]\d)", word, re.IGNORECASE))
+    figures = (w for w in left if re.search(r"^(?!gfx)[^~]*(?:\d{3}|[a-z]\d)", w, re.IGNORECASE))
     named = [
         word
         for word in figures

@@ -7,7 +7,7 @@ from collections.abc import Mapping, MutableMapping, Sequence
 
 from advisor.errors import RequestError
 from advisor.reading.name_parts import params_around
-from advisor.reading.ram import is_cpu, read_ram
+from advisor.reading.ram import PI, is_cpu, read_ram
 from advisor.units import UnitError, parse_whole
 
 HOLE = "|"
@@ -132,7 +132,7 @@ _PATTERNS: Sequence[tuple[str, str]] = (
 ``16k context 8 users``, is taken before it."""
 _CPU = re.compile(
     r"\b(?:(?:2\s*x|dual|two)\s+)?(?:(?:amd|intel)\s+)?(?:(?:ryzen|threadripper|epyc|xeon|core\s+(?:ultra|i[3579]))\b"
-    r"|i[3579][\s-]?\d{4,5}|\d{4,5}(?:x3d|[xkg]|kf|ks|wx|ge)\b)",
+    rf"|i[3579][\s-]?\d{{4,5}}|\d{{4,5}}(?:x3d|[xkg]|kf|ks|wx|ge)\b|{PI})",
     re.IGNORECASE,
 )
 """How a processor begins; whether it is one its list says, which is read only then."""
@@ -274,7 +274,7 @@ def _without_cpu(text: str, settings: MutableMapping[str, object]) -> str:
         clause = named.partition(",")[0]
         words = (clause if is_cpu(clause.strip()) else named).split()[:_LONGEST_NAME]
         for size in range(len(words), 0, -1):
-            said = " ".join(words[:size]).strip(",;.?!()")
+            said = " ".join(words[:size]).strip(",;.?!()- ")
             if is_cpu(said):
                 settings["cpu"] = said
                 behind = text[begin.start() :].split(maxsplit=size)[size:]

@@ -1,10 +1,10 @@
 """Names of models with something over: a size, a mark, other separators, a fine-tune's own words.
 
 A word that nothing explains makes a name no known model's, with one exception. Where a name is
-written as that of a repository or a file, and it bears a known model with its size, the rest is how
-somebody calls a fine-tune, unless a word of it tells a model of another size (``other`` in
-``model_words.tsv``: drafts, pruned and joined models, towers). Decision 78 counts how often that
-holds.
+written as that of a repository or a file, or tells the format of one, and it bears a known model
+with its size, the rest is how somebody calls a fine-tune, unless a word of it tells a model of
+another size (``other`` in ``model_words.tsv``: drafts, pruned and joined models, towers). Decision
+78 counts how often that holds.
 """
 
 from __future__ import annotations
@@ -93,6 +93,25 @@ def _not_listed(knowledge: Knowledge, text: str) -> ModelRead | None:
     said = format_of(parts)
     found = None if " " in text else unlisted(knowledge, parts, said)
     return put_together(knowledge, text, parts, said, found) if found else None
+
+
+def fine_tune(text: str, knowledge: Knowledge) -> ModelRead | None:
+    """Read all that somebody calls a model, beside its format: ``Qwen3-8B Sparkle Q4_K_M``.
+
+    In a sentence the words beside a model may be anybody's.
+    """
+    parts = parts_of(text)
+    said = format_of(parts)
+    if _JOINS.search(text) or not (said.precision or parts.is_gguf):
+        return None
+    found = unlisted(knowledge, parts, said, whole=True)
+    return put_together(knowledge, text, parts, said, found) if found else None
+
+
+_JOINS: Final = re.compile(
+    r"[+&,;]|\b(?:and|or|vs|versus|plus|with|und|oder|mit|et|ou|avec)\b", re.IGNORECASE
+)
+"""What stands between two models, or a model and what is beside it."""
 
 
 def _with_its_size(knowledge: Knowledge, text: str) -> ModelRead | None:
@@ -222,16 +241,21 @@ _PLAIN: Final = re.compile(
 """What a fine-tune may be called: words, versions, dates, tokens of context or of training."""
 
 
-def unlisted(knowledge: Knowledge, parts: NameParts, said: FormatSaid) -> Match | None:
-    """Find the known model that the name of somebody's repository or file bears whole."""
-    if not (parts.publisher or parts.ending) or every_named(parts.name):
+def unlisted(
+    knowledge: Knowledge, parts: NameParts, said: FormatSaid, *, whole: bool = False
+) -> Match | None:
+    """Find the known model that the name of somebody's repository or file bears whole.
+
+    ``whole``: the text is a name, though it is written as neither; no word of it begins another's.
+    """
+    if not (whole or parts.publisher or parts.ending) or every_named(parts.name):
         return None
     segments = tuple(SEGMENT.findall(VERSION.sub(".", said.rest)))
     if len(segments) > _MOST or not any(map(SIZE.fullmatch, segments)):
         return None
     for rest in rests_of(segments, parts)[:2]:
         for size in range(len(rest) - 1, 1, -1):
-            found = _borne(knowledge, rest, size, parts)
+            found = _borne(knowledge, rest, size, parts, apart=whole)
             if found:
                 one = next(iter(found.values()))
                 return Match(one, tuned=True, unlisted=True) if len(found) == 1 else None
@@ -239,11 +263,13 @@ def unlisted(knowledge: Knowledge, parts: NameParts, said: FormatSaid) -> Match 
 
 
 def _borne(
-    knowledge: Knowledge, rest: Segments, size: int, parts: NameParts
+    knowledge: Knowledge, rest: Segments, size: int, parts: NameParts, *, apart: bool
 ) -> Mapping[str, Model]:
     """Give the models that stretches of so many segments are, beside words of a fine-tune alone."""
     found = dict[str, Model]()
     for stretch, others in (*_stretches(rest, size), *_parted(rest, size)):
+        if apart and names_family(knowledge, " ".join(others)):
+            continue
         if all(map(_says_no_size, others)) and any(map(SIZE.fullmatch, stretch)):
             model = _known(knowledge, "-".join(stretch))
             if model and not _publishes(model, parts.publisher):

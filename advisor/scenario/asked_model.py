@@ -9,14 +9,16 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from advisor.errors import RequestError, UserError
+from advisor.knowledge.index import model_words
 from advisor.knowledge.layers import allowed, check_path
-from advisor.knowledge.types import Knowledge
+from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.models import model_from_path, model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.reading import read_model
 from advisor.reading.format_patterns import library_format, said_in
 from advisor.reading.known import ModelRead, listed
-from advisor.reading.published import most_taken
+from advisor.reading.name_parts import SIZE, words
+from advisor.reading.published import most_taken, taken
 from advisor.scenario import Scenario, support
 
 _MODEL_FILES = (".json", ".gguf", ".safetensors")
@@ -50,8 +52,9 @@ def model_named(text: str, knowledge: Knowledge) -> ModelRead:
         return read_model(knowledge, text)
     except RequestError:
         if not _is_folder(text):
-            if meant := _with_a_point(text, knowledge) or _most_usual(text, knowledge):
-                return meant
+            for otherwise in _OTHERWISE:
+                if meant := otherwise(text, knowledge):
+                    return meant
             raise
     return _from_files(text)
 
@@ -77,6 +80,18 @@ def _with_a_point(text: str, knowledge: Knowledge) -> ModelRead | None:
 _VERSION = re.compile(r"(?<=[a-z])(\d)(\d)(?=[-_\s])", re.IGNORECASE)
 
 
+def _less_filler(text: str, knowledge: Knowledge) -> ModelRead | None:
+    """Read a name beside words that name no model: ``mistral flavor of your choice``."""
+    plain = " ".join(one for one in text.split() if one.casefold() not in words().filler)
+    if plain in {"", text}:
+        return None
+    try:
+        read = model_named(plain, knowledge)
+    except UserError:
+        return None
+    return read if read.said else replace(read, said=(f"'{text}' is read as {read.model.name}.",))
+
+
 def _most_usual(text: str, knowledge: Knowledge) -> ModelRead | None:
     """Take the usual one of several models that a name leaves open: ``gemma 3n``, ``llava 1.5``."""
     said = said_in(text)
@@ -91,6 +106,66 @@ def _most_usual(text: str, knowledge: Knowledge) -> ModelRead | None:
 
 
 _MOST_SAID = 4
+
+
+def _of_a_size(text: str, knowledge: Knowledge) -> ModelRead | None:
+    """Take the most downloaded model of a size that is all that is said: ``7B``, ``30B models``."""
+    said = said_in(text)
+    left = [one for one in _TOLD.findall(said.rest.casefold()) if one not in words().filler]
+    if "/" in text or len(left) != 1 or not SIZE.fullmatch(left[0]):
+        return None
+    found = sorted(_called_by(float(left[0][:-1]), knowledge), key=taken, reverse=True)
+    if not found or left[0][-1] != "b":
+        return None
+    first, *others = [one.name for one in found]
+    read = read_model(knowledge, f"{first} {said.precision}".strip())
+    line = (
+        f"'{text.strip()}' names a size and no model: {first}, here the most downloaded, is sized"
+    )
+    also = f" Others of that size: {listed(others, _MOST_SAID)}." if others else ""
+    return replace(read, said=(f"{line}.{also}",), others=tuple(others[:_MOST_SAID]))
+
+
+_TOLD = re.compile(r"[a-z0-9.]+")
+
+
+def _called_by(billions: float, knowledge: Knowledge) -> Iterator[ModelRecord]:
+    """Give the models that are called by so many parameters and made for text first of all."""
+    for one in knowledge.models.values():
+        plain = not any(map(words().kind.search, model_words(one.name)))
+        if one.label_parameters_b == billions and one.modality in {"text", "vision"} and plain:
+            yield one
+
+
+def _largest(text: str, knowledge: Knowledge) -> ModelRead | None:
+    """Take the largest of several sizes that are named: ``Qwen3 {4B,8B}``, ``llama-2 7b/13b``."""
+    found = _SIZES.search(text)
+    if found is None:
+        return None
+    sizes = sorted(map(float, _NUMBER.findall(found[0])))
+    try:
+        read = read_model(knowledge, f"{text[: found.start()]}{sizes[-1]:g}B{text[found.end() :]}")
+    except UserError:
+        return None
+    line = f"'{text.strip()}' names {len(sizes)} sizes: {read.model.name}, the largest, is sized."
+    return replace(read, said=(line, *read.said[1:]))
+
+
+_BESIDE = r"\s*(?:[/,|&+]|\b(?:and|or|und|oder|et|ou)\b)\s*"
+_SIZES = re.compile(
+    rf"[\[{{(]?(?<![\d.])\d+(?:\.\d+)?b(?:{_BESIDE}\d+(?:\.\d+)?b)+\b[\]}})]?", re.IGNORECASE
+)
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+
+
+def _fine_tune(text: str, knowledge: Knowledge) -> ModelRead | None:
+    from advisor.reading.unlisted import fine_tune  # noqa: PLC0415  a plain name does without
+
+    return fine_tune(text, knowledge)
+
+
+_OTHERWISE = (_with_a_point, _most_usual, _of_a_size, _largest, _fine_tune, _less_filler)
+"""What a whole request's name is read as where no reader of names knows it."""
 
 
 def _of_file_name(text: str, knowledge: Knowledge) -> ModelRead:
@@ -131,8 +206,8 @@ def _from_files(text: str) -> ModelRead:
 
 def _is_path(text: str) -> bool:
     """Whether a text can only be a path: ``publisher/model`` is a Hugging Face id."""
-    begins, ends = text.startswith((".", "/", "~")), text.rstrip("/.").endswith(_MODEL_FILES)
-    return begins or ends or "\\" in text
+    begins, ends = text.startswith((".", "/", "~/")), text.rstrip("/.").endswith(_MODEL_FILES)
+    return "://" not in text and (begins or ends or "\\" in text)
 
 
 def _exists(text: str) -> bool:

@@ -40,7 +40,8 @@ _SLOTS = 4
 """Boards with two channels have no more slots than this."""
 _SERVERS = frozenset({"datacenter"})
 _MAY_BE_CPU = re.compile(
-    r"ryzen|threadripper|epyc|xeon|core|\bi[3579]\b|\be[357]-|\bn\d{2,3}\b|\d{4}(?:x|k|g)",
+    r"ryzen|threadripper|epyc|xeon|core|\bi[3579]\b|\be[357]-|\bn\d{2,3}\b|\d{4}(?:x|k|g)"
+    r"|pi\b|pi ?[45]",
     re.IGNORECASE,
 )
 """What the name of a processor has; whether it is one, its list says."""
@@ -141,7 +142,7 @@ def _refuse_unlike(kind: RamKind, cpu: Cpu, sockets: int) -> None:
         takes = " or ".join(cpu.memory)
         raise RequestError(f"{cpu.name} takes {takes}, not {kind.type}", hint=f"Write {takes}.")
     if kind.channels and kind.channels > cpu.channels * sockets:
-        has = counted(cpu.channels * sockets, "channel")
+        has = counted(int(cpu.channels * sockets), "channel")
         raise RequestError(f"{cpu.name} has {has}, not {kind.channels}", hint="Leave them out.")
 
 
@@ -211,7 +212,8 @@ def _said(kind: RamKind, cpu: Cpu | None, rates: Range, channels: Range, bandwid
 
 
 def _span(found: Range, unit: float = 1.0) -> str:
-    low, high = (f"{end / unit:,.0f}" for end in (found.least, found.most))
+    ends = [end / unit for end in (found.least, found.most)]
+    low, high = (f"{end:,.0f}" if end >= 1 else f"{end:g}" for end in ends)
     return low if low == high else f"{low} to {high}"
 
 
@@ -327,13 +329,21 @@ def with_its_ram(cards: Cards, request: Request, knowledge: Knowledge) -> Cards:
 def _in_its_ram(cards: Cards, request: Request, knowledge: Knowledge) -> Cards:
     """Give a processor the RAM of its computer, as large and as fast as is said or usual."""
     said = round(request.ram_gib * GIB) if request.ram_gib else cards.gpu.vram_bytes
-    size, told = said or int(knowledge.policy["usual_ram_bytes"]), cards.read_as
+    usual = "usual_board_ram_bytes" if _is_board(request) else "usual_ram_bytes"
+    size, told = said or int(knowledge.policy[usual]), cards.read_as
     if not said:
         told += (f"How much system RAM there is was not stated: {size / GIB:g} GiB are taken.",)
     pace = ram_pace(request, cards.gpu, knowledge)
     bandwidth = pace.bandwidth.middle if pace else None
     gpu = replace(cards.gpu, vram_bytes=size, bandwidth_bytes_s=bandwidth)
     return replace(cards, gpu=gpu, read_as=told)
+
+
+def _is_board(request: Request) -> bool:
+    """Whether the processor is that of a small board, which has no sockets for memory."""
+    from advisor.reading import ram  # noqa: PLC0415  read where a processor is named
+
+    return bool(request.cpu) and ram.find_cpu(request.cpu or "")[0].kind == "board"
 
 
 def _all_shared(machine: Machine) -> bool:

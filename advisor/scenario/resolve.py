@@ -24,7 +24,7 @@ from advisor.knowledge.programs import SWITCHES
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.models import model_from_path, text_alone
 from advisor.models.stored_tensors import Model
-from advisor.reading import find_cards
+from advisor.reading import requested_cards
 from advisor.reading.known import ModelRead, is_mix
 from advisor.scenario import Scenario, impossible_split, offloads, support
 from advisor.scenario.asked_format import (
@@ -199,7 +199,7 @@ def cards_asked(request: Request, knowledge: Knowledge) -> Cards:
 
 def _cards_of(request: Request, knowledge: Knowledge) -> Cards:
     here = asks_here(request)
-    found = cards_here(knowledge) if here else find_cards(knowledge, request.gpu or "")
+    found = cards_here(knowledge) if here else requested_cards(knowledge, request.gpu or "")
     cards = with_its_ram(either_of(request, found), request, knowledge)
     if not cards.counted:
         count = request.gpus or cards.count

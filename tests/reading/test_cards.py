@@ -19,7 +19,7 @@ from advisor.knowledge import load_knowledge
 from advisor.knowledge.catalogue import Cards
 from advisor.knowledge.index import gpu_form, gpu_words
 from advisor.knowledge.merit_scale import card_names
-from advisor.reading import find_cards, find_gpu
+from advisor.reading import find_cards, find_gpu, requested_cards
 from advisor.units import GIB
 
 KNOWLEDGE = load_knowledge()
@@ -88,6 +88,19 @@ SPELLINGS = {
     "Apple M3 Ultra, 256 GB RAM, 28 CPU cores, 60 GPU cores": "Apple M3 Ultra (60-core GPU)",
     "M4 Pro 48.0 GB": "Apple M4 Pro",
     "24GB VRAM": "GeForce RTX 3090",
+    "M2 Ultra with 192GB of memory and a 76-core GPU": "Apple M2 Ultra",
+    "M3 Pro only has 36GB RAM": "Apple M3 Pro",
+    "just a 3070": "GeForce RTX 3070",
+    "RTX 3080 20GB modded": "GeForce RTX 3080 20 GB",
+    "ml.p4de.24xlarge": "8x A100 SXM4 80 GB",
+    "ml.g6.12xlarge node (4x L4 GPUs)": "4x L4",
+    "p4d.24xlarge (8x A100 40GB)": "8x A100 SXM4 40 GB",
+    "Battlemage 570": "Arc B570",
+    "Alchemist 750": "Arc A750",
+    "Radeon RX 570 Series (RADV POLARIS10)": "Radeon RX 570",
+    "AMD Radeon Graphics (RADV GFX1151)": STRIX,
+    "gfx1201": "Radeon RX 9070 XT",
+    "Radeon VII (gfx906)": "Radeon VII",
     "Radeon 7600XT w/ 16GB": "Radeon RX 7600 XT",
     "l40s": "L40S",
     "a10g": "A10G",
@@ -199,6 +212,22 @@ def test_counts_are_read_in_any_form(text: str, count: int, name: str) -> None:
 @pytest.mark.parametrize("text", ["\u5f203090\u5e8a", "\u6628\u65e53090", "3090\u53f0\u5f0f"])
 def test_a_card_beside_a_word_of_another_script_is_no_card(text: str) -> None:
     assert named(text) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("3x24 GB", "3x GeForce RTX 3090"),
+        ("two 16GB cards", "2x GeForce RTX 4060 Ti 16 GB"),
+        ("4 x 48GB", "4x RTX A6000"),
+    ],
+)
+def test_memory_alone_may_be_counted_where_it_is_all_that_is_said(text: str, name: str) -> None:
+    found = requested_cards(KNOWLEDGE, text)
+    assert f"{found.count}x {found.gpu.name}" == name
+    assert "names no card" in found.read_as[0]
+    with pytest.raises(UserError):
+        read(text)
 
 
 @pytest.mark.parametrize("text", ["cpu", "none (EPYC 9V45)", "no gpu", "CPU-only"])

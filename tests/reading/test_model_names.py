@@ -576,6 +576,8 @@ def test_a_fine_tune_has_the_size_of_its_base(text: str, base: float) -> None:
         ("4bit MLX", "MLX 4-bit"),
         ("GGUF", "Q4_K_M"),
         ("2.51bit", "IQ2_M"),
+        ("GPTQ 4bit 64gs", "GPTQ 4-bit"),
+        ("Q3_K_M mixed", "Q3_K_M"),
     ],
 )
 def test_a_format_may_stand_beside_words_that_say_nothing_of_it(text: str, name: str) -> None:

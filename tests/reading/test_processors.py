@@ -74,6 +74,9 @@ def test_models_are_named_for_a_computer_without_a_card(
     [
         ("Ryzen 9 7950X, 64GB DDR5-6000", {"cpu": "Ryzen 9 7950X", "ram": "64GB DDR5-6000"}),
         ("EPYC 9654 768GB", {"cpu": "EPYC 9654", "ram": "768GB"}),
+        ("Raspberry Pi 5 Model B 16GB", {"cpu": "Raspberry Pi 5 Model B", "ram": "16GB"}),
+        ("RPi4 - 4GB", {"cpu": "RPi4", "ram": "4GB"}),
+        ("Orange Pi 5 16GB", None),
         ("RTX 3090", None),
         ("Ryzen 9 7950X + RTX 3090", None),
         ("64GB DDR5", None),
@@ -93,6 +96,16 @@ def test_a_chip_with_graphics_of_its_own_is_taken_with_them() -> None:
     scenario = resolve(Request(gpu="Ryzen AI Max+ 395", model="llama-3.1-8b"), known())
     assert scenario.gpu is not None
     assert "8060S" in scenario.gpu.name
+
+
+def test_a_small_board_has_the_memory_that_it_can_have_and_the_pace_of_half_a_channel() -> None:
+    for text, gib, least in (("Raspberry Pi 5", 8, 8.5), ("Pi 4 (4GB)", 4, 8.5)):
+        scenario = resolve(Request(gpu=text, model="qwen3-4b"), known())
+        assert scenario.gpu is not None
+        assert scenario.gpu.vram_bytes == gib * GIB
+        assert least < (scenario.ram_bandwidth_bytes_s or 0) / 1e9 < 17.1
+    with pytest.raises(UserError, match="not sized"):
+        resolve(Request(gpu="Banana Pi 5", model="qwen3-4b"), known())
 
 
 def test_its_memory_and_pace_are_those_of_its_ram() -> None:

@@ -12,6 +12,7 @@ from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request, request_from
 
 KNOWN = load_knowledge()
+GEMMA = "https://huggingface.co/unsloth/gemma-3-12b-it-GGUF"
 VLLM = {"gpu": "RTX 4090", "model": "qwen3-8b", "framework": "vLLM"}
 LLAMA = {"gpu": "RTX 4090", "model": "qwen3-8b", "framework": "llama.cpp", "precision": "q4"}
 
@@ -129,6 +130,74 @@ def test_a_name_that_leaves_the_size_open_is_the_usual_one_with_the_others(
     found = resolve(Request(gpu="RTX 4090", model=text), KNOWN)
     assert found.model.name == name
     assert found.read_as[0].startswith(f"'{text}' is read as {name}")
+
+
+@pytest.mark.parametrize(
+    ("text", "billions", "line"),
+    [
+        ("8B", 8, "names a size and no model"),
+        ("a 70b model", 70, "names a size and no model"),
+        ("32B+ models, Q4_K_M", 32, "names a size and no model"),
+        ("Qwen3 {1.7B,4B}", 4, "names 2 sizes: Qwen3-4B, the largest"),
+        ("gemma-3 4b/12b/27b", 27, "names 3 sizes"),
+        ("gemma3 flavour of your choice", 4, "Ollama's gemma3"),
+        ("Qwen2.5-14B Twilight Q5_K_M", 14, "whose name it bears"),
+        ("Llama-3.3-70B-Meadow GGUF (IQ4_XS)", 70, "whose name it bears"),
+    ],
+)
+def test_all_that_is_said_of_a_model_is_taken_and_told(text: str, billions: int, line: str) -> None:
+    found = resolve(Request(gpu="RTX 4090", model=text), KNOWN)
+    assert found.model.label_parameters_b == billions or "bears" in line
+    assert found.model.parameters == pytest.approx(billions * 1e9, rel=0.12)
+    assert line in " ".join(found.read_as)
+
+
+def test_of_a_size_the_verdict_that_hangs_on_the_model_is_said() -> None:
+    line = said({"gpu": "RTX 4090", "model": "30b"})
+    assert "Others of that size" in line
+    assert "The name decides the verdict" in line
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "7b.gguf", "org/7b", "99b", "llama 3/8b", "Qwen3-8B and Phi Q4_K_M",
+        "Qwen3-8B tiny Q4_K_M", "Qwen2.5-14B Twilight", "models/7B/ggml-model-q4_0.bin",
+    ],
+)  # fmt: skip
+def test_what_may_be_another_model_is_not_taken_for_a_size(text: str) -> None:
+    with pytest.raises(UserError):
+        resolve(Request(gpu="RTX 4090", model=text), KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "held"),
+    [
+        ("https://huggingface.co/Qwen/Qwen3-14B/discussions/4#66f", "Qwen3-14B", None),
+        ("huggingface.co/Qwen/Qwen3-14B/blob/main/README.md", "Qwen3-14B", None),
+        ("https://huggingface.co/Qwen/Qwen3-14B/blob/main/config.json", "Qwen3-14B", None),
+        (f"{GEMMA}?show_file_info=gemma-3-12b-it-Q6_K.gguf", "gemma-3-12b-it", "Q6_K"),
+        ("https://modelscope.cn/models/Qwen/Qwen3-14B/summary", "Qwen3-14B", None),
+        ("https://ollama.com/library/gemma3:12b/blobs/e8ad13eff07a", "gemma-3-12b-it", "Q4_K_M"),
+        ("lmstudio-community - Qwen3-14B-GGUF - Q8_0 - 15.7 GB", "Qwen3-14B", "Q8_0"),
+        ("Qwen3-14B-Q6_K.gguf (12.1 GB)", "Qwen3-14B", "Q6_K"),
+    ],
+)  # fmt: skip
+def test_pages_and_lists_of_files_name_their_model(text: str, name: str, held: str | None) -> None:
+    model = resolve(Request(gpu="RTX 4090", model=text), KNOWN).model
+    assert (model.name, model.held_format) == (name, held)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("sglang.rs", "SGLang"), ("Ollama.js", "Ollama"), ("ooba (ExLlamav3)", "ExLlamaV3")],
+)
+def test_a_program_with_a_word_of_its_own_is_no_slip(text: str, name: str) -> None:
+    asked = {"gpu": "RTX 4090", "model": "qwen3-8b", "framework": text}
+    assert taken(asked)[0] == name
+    for slip in ("sglangg", "olama"):
+        with pytest.raises(UserError):
+            taken(asked | {"framework": slip})
 
 
 def test_a_size_or_words_of_no_family_are_not_taken_for_one() -> None:
