@@ -252,11 +252,15 @@ def mean_bits(stated: Mapping[str, object], shape: Shape) -> float | None:
     packed, counts = packed_apart(stated), shape.counts
     if counts is None or len({bits for _, bits in packed}) < _A_MIX:
         return None
-    matchers = [_matcher(names) for names, _ in packed]
-    held = [
-        sum(_share(index, shape, counts, named) for index in range(shape.layers))
-        for named in matchers
-    ]
+    every = [_matcher(names) for names, _ in packed]
+
+    def held_by(at: int) -> float:  # a module is of the first list that names it
+        def named(name: str) -> bool:
+            return every[at](name) and not any(other(name) for other in every[:at])
+
+        return sum(_share(index, shape, counts, named) for index in range(shape.layers))
+
+    held = [held_by(at) for at in range(len(packed))]
     weighed = sum(count * bits for count, (_, bits) in zip(held, packed, strict=True))
     return weighed / sum(held) if any(held) else None
 
@@ -275,7 +279,8 @@ def packed_apart(stated: Mapping[str, object]) -> tuple[Packed, ...]:
     layers = stated.get("quantized_layers")
     found: dict[float, list[str]] = {}
     for name, how in layers.items() if isinstance(layers, Mapping) else ():
-        bits = ALGORITHMS.get(f"{how.get('quant_algo')}".upper()) if isinstance(how, Mapping) else 0
+        told = how if isinstance(how, Mapping) else {}
+        bits = told.get("bits") or ALGORITHMS.get(f"{told.get('quant_algo')}".upper())
         found.setdefault(bits or _PLAIN_BITS, []).append(f"{name}")
     return tuple((tuple(names), bits) for bits, names in found.items())
 

@@ -16,6 +16,8 @@ from advisor.models.stored_tensors import StoredTensor, exists, shown_name
 
 _PLAIN: Final = {"F16": "FP16", "BF16": "BF16", "F32": "F32", "F8_E4M3": "FP8"}
 _PACKED: Final = {"nvfp4": "NVFP4", "mxfp4": "MXFP4"}
+_FOURS: Final = {16: "NVFP4", 32: "MXFP4"}
+"""Floats of four bits by the weights that share a scale."""
 _ROUNDED: Final = {"mx_fp": "MXFP4", "nv_fp": "NVFP4", "fp": "FP8"}
 """Data types of AutoRound that are not whole numbers."""
 _MODELOPT: Final = "hf_quant_config.json"
@@ -25,24 +27,7 @@ EXPERTS: Final = "expert_dtype"
 _MLX_BITS: Final = frozenset({3, 4, 5, 6, 8})
 _HALF_WIDTH: Final = 8
 _EXL: Final = frozenset(
-    [
-        "2.25",
-        "2.5",
-        "2.75",
-        "3.0",
-        "3.25",
-        "3.5",
-        "3.75",
-        "4.0",
-        "4.25",
-        "4.5",
-        "4.75",
-        "5.0",
-        "5.5",
-        "6.0",
-        "6.5",
-        "8.0",
-    ]
+    "2.25 2.5 2.75 3.0 3.25 3.5 3.75 4.0 4.25 4.5 4.75 5.0 5.5 6.0 6.5 8.0".split()  # noqa: SIM905
 )
 _UNNAMED: Final = "The checkpoint has a fraction of bits that advisor has no name for"
 _NEAR_EXL: Final = 0.5
@@ -53,6 +38,7 @@ _BY_BITS: Final = {8.0: "FP8", 4.5: "NVFP4"}
 _USUAL_GROUP: Final = {"AWQ": 128, "GPTQ": 128, "MLX": 64, "HQQ": 64}
 """Weights that share a scale, as the sizes of these formats in knowledge/ take it."""
 _SCALE: Final = 16
+_PLAIN_BITS: Final = 16
 _SCALE_AND_BIAS: Final = 32
 """Bits beside the weights of a group; AWQ and GPTQ add a zero of the weights' own width."""
 _MLX_MODES: Final = {"mxfp4": 4.25, "nvfp4": 4.5, "mxfp8": 8.25}
@@ -92,7 +78,7 @@ def format_of(stated: Mapping[str, object], mixed: float | None = None) -> Recog
     ``mixed`` are the bits per weight where it mixes formats, as far as they are known.
     """
     method = _word(stated, "quant_method").casefold().replace("_", "-")
-    reader = _METHODS.get(method or ("modelopt" if "quant_algo" in stated else "mlx"))
+    reader = _METHODS.get(method or _unnamed_method(stated))
     name = reader(stated) if reader else None
     if name is None:
         label = shown_name(method) if method else "an unnamed method"
@@ -101,6 +87,13 @@ def format_of(stated: Mapping[str, object], mixed: float | None = None) -> Recog
     bits = mixed or _own_bits(stated, name)
     note = f"Its config makes {bits:.4g} bits per weight of it." if bits else ""
     return Recognised(name, quantised=True, note=note, bits=bits)
+
+
+def _unnamed_method(stated: _Config) -> str:
+    """Files from before bitsandbytes had a name, of ModelOpt and of MLX."""
+    if any(f"load_in_{bits}bit" in stated for bits in (4, 8)):
+        return "bitsandbytes"
+    return "modelopt" if "quant_algo" in stated else "mlx"
 
 
 def _own_bits(stated: _Config, name: str) -> float | None:
@@ -136,12 +129,81 @@ def stated_beside(config: Path, shape: Shape) -> Mapping[str, object] | None:
         SourceFileError: That file is there and cannot be read.
     """
     if shape.quantization:
-        return shape.quantization
+        return as_listed(shape.quantization)
     file = config.parent / _MODELOPT
     if not exists(file):
         return None
     stated = read_json_object(file).get("quantization")
     return {"quant_method": "modelopt", **stated} if isinstance(stated, dict) else None
+
+
+def as_listed(stated: _Config) -> _Config:
+    """Write what a config packs apart as ModelOpt lists it: layers, and the bits of each."""
+    usual, apart = (None, {}) if "quantized_layers" in stated else _apart(stated)
+    listed = {name: {"bits": bits} for name, bits in apart.items() if bits not in {usual, None}}
+    if not listed or (usual is None and len({*apart.values()}) == 1):
+        return stated
+    rest = {} if usual is None else {"re:.": {"bits": usual}}
+    return {**stated, "quantized_layers": {**listed, **rest}}
+
+
+def _apart(stated: _Config) -> tuple[float | None, dict[str, float | None]]:
+    """Give the bits per weight of most layers, and of those for which the config has rules."""
+    groups = _groups(stated)
+    if len(groups) > 1:
+        found = {f"{name}": _group_bits(one, stated) for one in groups for name in _targets(one)}
+        return found.pop("Linear", None), found
+    rules = {**_rules(stated, "dynamic"), **_rules(stated, "extra_config")}
+    if quark := _rules(stated, "layer_quant_config"):
+        usual = _quark_bits(stated.get("global_quant_config"))
+        return usual, {name: _quark_bits(how) for name, how in quark.items()}
+    usual = _rule_bits("", {}, stated)
+    return usual, {
+        _pattern(name): _rule_bits(name, how, stated)
+        for name, how in rules.items()
+        if name.rpartition(".")[2] != "lm_head"
+    }
+
+
+def _rules(stated: _Config, key: str) -> dict[str, _Config]:
+    rules = stated.get(key)
+    pairs = rules.items() if isinstance(rules, Mapping) else ()
+    return {f"{name}": how for name, how in pairs if isinstance(how, Mapping)}
+
+
+def _pattern(name: str) -> str:
+    """Rules of GPTQ begin with a sign and are patterns; those of AutoRound may be."""
+    signed = name[:2] in {"+:", "-:"}
+    return f"re:{name[2:] if signed else name}" if signed or ".*" in name else name
+
+
+def _rule_bits(name: str, how: _Config, stated: _Config) -> float | None:
+    bits = _PLAIN_BITS if name.startswith("-:") else _bits({**stated, **how}, "bits")
+    group = _bits({**stated, **how}, "group_size") or -1
+    if bits is None or bits >= _PLAIN_BITS or group < 1:
+        return bits
+    return bits + (_SCALE + bits) / group
+
+
+def _targets(group: _Config) -> tuple[object, ...]:
+    listed = group.get("targets")
+    return tuple(listed) if isinstance(listed, list | tuple) else ()
+
+
+def _group_bits(group: _Config, stated: _Config) -> float | None:
+    name = _group(group, _word(stated, "format"))
+    weights, usual = group.get("weights"), {"NVFP4": 4.5, "MXFP4": 4.25, "FP8": 8, "INT8 W8A8": 8}
+    if not isinstance(weights, Mapping) or name is None or name in usual:
+        return usual.get(name or "")
+    bits, size = _bits(weights, "num_bits"), _bits(weights, "group_size")
+    zero = 0 if weights.get("symmetric") is True else bits
+    return bits + (_SCALE + zero) / size if bits and zero is not None and size else bits
+
+
+def _quark_bits(how: object) -> float | None:
+    weight = how.get("weight") if isinstance(how, Mapping) else None
+    kind = weight.get("dtype") if isinstance(weight, Mapping) else None
+    return {"fp8_e4m3": 8.0, "fp4": 4.25, "int8": 8.0}.get(f"{kind}")
 
 
 def _by_dtype(tensors: Iterable[StoredTensor]) -> Recognised:
@@ -196,16 +258,16 @@ def _mxfp4(_: _Config) -> str | None:
 def _bitsandbytes(stated: _Config) -> str | None:
     if stated.get("load_in_8bit") is True:
         return "INT8 (bitsandbytes)"
-    if _word(stated, "bnb_4bit_quant_type") == "fp4":
+    if stated.get("load_in_4bit") is False or _word(stated, "bnb_4bit_quant_type") == "fp4":
         return None
     return "NF4 double quant" if stated.get("bnb_4bit_use_double_quant") is True else "NF4"
 
 
 def _compressed(stated: _Config) -> str | None:
-    """compressed-tensors: the groups must agree."""
+    """compressed-tensors: a mix has the name of its narrowest group, where all have one."""
     packing = _word(stated, "format")
-    names = {_group(group, packing) for group in _groups(stated)}
-    name = names.pop() if len(names) == 1 else None
+    names = {_group(group, packing): _group_bits(group, stated) for group in _groups(stated)}
+    name = min(names, key=lambda one: names[one] or 0, default=None) if all(names) else None
     return _EXPERTS_ALONE if name == "GPTQ 4-bit" and _keeps_attention(stated) else name
 
 
@@ -232,7 +294,7 @@ def _group(group: _Config, packing: str) -> str | None:
             return name
     bits = _bits(weights, "num_bits")
     if _word(weights, "type") == "float":
-        return "FP8" if bits == _HALF_WIDTH else None
+        return "FP8" if bits == _HALF_WIDTH else _FOURS.get(_bits(weights, "group_size") or 0)
     if bits == _HALF_WIDTH and isinstance(group.get("input_activations"), Mapping):
         return "INT8 W8A8"
     return f"GPTQ {bits}-bit" if bits in {3, 4, 8} else None

@@ -85,6 +85,58 @@ def test_modelopt_states_it_in_a_file_of_its_own(tmp_path: Path) -> None:
     assert taken(tmp_path) == "FP8"
 
 
+def of_groups(*listed: dict[str, object]) -> dict[str, object]:
+    groups = {f"group_{at}": one for at, one in enumerate(listed)}
+    return {"quant_method": "compressed-tensors", "config_groups": groups}
+
+
+W8 = {"num_bits": 8, "type": "float"}
+W4 = {"num_bits": 4, "type": "float", "group_size": 16}
+EIGHT_BITS_DOWN = 4.15625 + (8.1875 - 4.15625) * 58_720_256 / 218_103_808
+
+
+@pytest.mark.parametrize(
+    ("stated", "name", "bits"),
+    [
+        (
+            {"quant_method": "gptq", "bits": 4, "group_size": 128,
+             "dynamic": {"+:.*down_proj.*": {"bits": 8}}},
+            "GPTQ 4-bit", EIGHT_BITS_DOWN,
+        ),
+        (
+            {"quant_method": "auto-round", "bits": 4, "group_size": 128,
+             "extra_config": {".*down_proj.*": {"bits": 8}, "lm_head": {"bits": 16}}},
+            "GPTQ 4-bit", EIGHT_BITS_DOWN,
+        ),
+        (
+            {"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "fp8_e4m3"}},
+             "layer_quant_config": {"*down_proj": {"weight": {"dtype": "fp4"}}}},
+            "FP8", 8 - 3.75 * 58_720_256 / 218_103_808,
+        ),
+        (
+            of_groups(
+                {"targets": ["re:.*down_proj"], "weights": W8},
+                {"targets": ["Linear"], "weights": W4},
+            ),
+            "NVFP4", 4.5 + 3.5 * 58_720_256 / 218_103_808,
+        ),
+    ],
+)  # fmt: skip
+def test_layers_that_are_packed_apart_are_weighed(
+    tmp_path: Path, stated: object, name: str, bits: float
+) -> None:
+    model = model_from_path(folder(tmp_path, stated))
+    assert model.held_format == name
+    assert model.held_bits == pytest.approx(bits, rel=1e-3)
+
+
+def test_bitsandbytes_had_no_name_once(tmp_path: Path) -> None:
+    stated = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}
+    assert taken(folder(tmp_path, stated)) == "NF4"
+    neither = {"quant_method": "bitsandbytes", "load_in_4bit": False, "load_in_8bit": False}
+    assert model_from_path(folder(tmp_path, neither)).held_format is None
+
+
 def weights_gib(path: Path, framework: str = "vLLM") -> float:
     knowledge = load_knowledge()
     model = model_from_path(path)
