@@ -21,6 +21,7 @@ from advisor.models.architecture import (
 )
 from advisor.models.architectures import (
     FAMILIES,
+    HIDDEN,
     TEXT_PARTS,
     WRAPPERS,
     built_factor,
@@ -128,6 +129,7 @@ def described(keys: Keys, model_type: str) -> Family:
         read_kv_heads=_kv_heads,
         read_width=_width,
         tied=role == "encoder",
+        defaults={"vocab_size": 1} if role == "encoder" else {},  # what hears has no vocabulary
         role=role,
         encoder_positions=_as_long if both else None,
         gated=not plain,
@@ -248,10 +250,15 @@ def _as_long(_: Arch) -> int:
 
 
 def sections(config: Mapping[str, object]) -> Iterator[str]:
-    """Give the names of the parts that may hold the text model, the likeliest first."""
-    for name, value in config.items():
-        if isinstance(value, Mapping) and value.get("vocab_size") and value.get("hidden_size"):
-            yield name
+    """Give the names of the parts that may hold the text model, that with most words first."""
+    words = {}
+    for name, part in config.items():
+        inner = [part.get(one) for one in TEXT_PARTS] if isinstance(part, Mapping) else []
+        text = next((one for one in inner if isinstance(one, Mapping)), part)
+        if isinstance(text, Mapping) and text.get("hidden_size"):
+            words[name] = text.get("vocab_size")
+    counted = ((n, name) for name, n in words.items() if type(n) is int and n)
+    yield from (name for _, name in sorted(counted, key=lambda pair: -pair[0]))
 
 
 def load_config(path: Path) -> Shape:
@@ -327,10 +334,12 @@ def _text(outer: Keys, model_type: str) -> tuple[Keys, str]:
     """Give the part that holds the text model, and its architecture."""
     found = outer.section(*TEXT_PARTS)
     made = part_defaults(model_type, TEXT_PARTS[0])
-    if found is None and made and outer.stated(*LAYERS) is None:
+    whole = outer.stated(*LAYERS) is not None
+    if found is None and made and not whole:
         found = outer.part(TEXT_PARTS[0], made)
-    elif found is None and (name := next(sections(outer.data), "")):
-        found = outer.section(name)
+    elif found is None and not (whole and outer.stated(*HIDDEN) is not None):
+        inside = outer.section(next(sections(outer.data), ""))
+        found = (inside and inside.section(*TEXT_PARTS)) or inside
     text = found or outer
     usual = made.get("model_type") if found else None
     named = text.word("model_type") or usual or model_type
@@ -349,7 +358,7 @@ def _known_text(text: Keys, text_type: str, shown: str) -> Shape | None:
 def _described(text: Keys, text_type: str) -> Shape:
     family = described(text, text_type)
     tied = text.flag("tie_word_embeddings", default=family.tied)
-    arch = read_text(text, text_type, family, tied=tied)
+    arch = read_text(text.with_defaults(family.defaults), text_type, family, tied=tied)
     shape = describe(text, arch, family, text_type, None)
     unread = doubts_of([(text, text_type)])
     loose = 1.0 if unread else cache_loose(arch)

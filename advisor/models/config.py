@@ -229,9 +229,11 @@ def read_config(config: Mapping[str, object], shown: str, *, whole: bool = True)
 
 def _doubts(outer: Keys, text: Keys, text_type: str, shape: Shape) -> tuple[str, ...]:
     """What was not read, or not stated, of a file that should say all."""
+    other = _head(outer) is None and shape.counts is not None
+    said = ("Approximate: what its class has in place of an output matrix is not counted.",) * other
     if text is outer:
-        return (*doubts_of([(outer, text_type)]), *assumed_of(outer, shape))
-    return doubts_of([(outer, shape.outer_type), (text, text_type)])
+        return (*said, *doubts_of([(outer, text_type)]), *assumed_of(outer, shape))
+    return (*said, *doubts_of([(outer, shape.outer_type), (text, text_type)]))
 
 
 def _model_type(outer: Keys) -> str:
@@ -352,9 +354,9 @@ def _counts(
     if vision is not None:
         tower = count_vision(outer, vision, wrapper, a) if wrapper else None
     unheard = outer.stated("audio_config", "speech_config") and not (wrapper and wrapper.hears)
-    if tower is None or head is None or unheard:
+    if tower is None or unheard:
         return None
-    return count(a, family, tower, output=head)
+    return count(a, family, tower, output=bool(head))
 
 
 def _uncounted(a: Arch, family: Family) -> bool:

@@ -69,6 +69,23 @@ def test_a_part_that_is_not_there_is_that_of_the_class(part: str) -> None:
     assert most.total > 3 * more.total
 
 
+def test_a_text_model_two_parts_deep_is_found_by_its_words() -> None:
+    talker = {"text_config": {"hidden_size": 64, "vocab_size": 10, "num_hidden_layers": 2}}
+    omni = {"model_type": "omni", "talker_config": talker, "thinker_config": {"text_config": NOVEL}}
+    shape = read_any(omni, "x")
+    assert (shape.layers, shape.vocab) == (4, 1000)
+
+
+def test_what_states_its_own_sizes_is_not_its_smaller_part() -> None:
+    part = {"hidden_size": 64, "vocab_size": 2000, "num_hidden_layers": 2}
+    assert read(depth_decoder_config=part).layers == 4
+
+
+def test_what_hears_needs_no_vocabulary() -> None:
+    shape = read(model_type="wav2vec2-bert", architectures=["Wav2Vec2BertModel"], vocab_size=None)
+    assert (shape.role, shape.vocab) == ("encoder", 1)
+
+
 @pytest.mark.parametrize(
     ("more", "kinds", "loose"),
     [

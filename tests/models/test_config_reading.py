@@ -153,9 +153,13 @@ def test_an_embedding_class_has_no_output_matrix() -> None:
     assert shape.counts.output == 0
 
 
-def test_a_classifier_has_no_exact_count() -> None:
+def test_a_classifier_is_counted_without_its_head_and_says_so() -> None:
     shape = read_config({**LLAMA, "architectures": ["LlamaForTokenClassification"]}, "c")
-    assert shape.counts is None
+    whole = read_config(LLAMA, "c").counts
+    assert shape.counts
+    assert whole
+    assert shape.counts.total == whole.total - whole.output
+    assert "in place of an output matrix is not counted" in shape.doubts[0]
 
 
 def test_encoder_decoders_say_what_their_decoder_also_caches() -> None:

@@ -216,10 +216,10 @@ def parts_estimated(outer: Keys, text: Keys, model_type: str) -> int:
     stated = {name: v for name, v in outer.data.items() if name.endswith("_config")}
     usual = (name for name in parts_made(model_type) if name.endswith("_config"))
     made = set(usual) - {*stated, *TEXT_PARTS}
-    total = sum(_blocks_of({}, _usual_part(model_type, name, {})) for name in made)
+    total = sum(_blocks_of({}, _usual_part(model_type, name, {}), text) for name in made)
     for name, value in stated.items():
         if isinstance(value, Mapping) and value is not text.data:
-            total += _blocks_of(value, _usual_part(model_type, name, value))
+            total += _blocks_of(value, _usual_part(model_type, name, value), text)
     return total
 
 
@@ -234,7 +234,7 @@ def _usual_part(model_type: str, name: str, stated: Mapping[str, object]) -> Map
 _OTHER_LAYERS: Final = ("encoder_layers", "num_layers")
 
 
-def _blocks_of(part: Mapping[str, object], usual: Mapping[str, object]) -> int:
+def _blocks_of(part: Mapping[str, object], usual: Mapping[str, object], text: Keys) -> int:
     def first(*names: str) -> int:
         found = (values.get(name) for values in (part, usual) for name in names)
         return next((n for n in found if type(n) is int and 0 < n < 10**6), 0)
@@ -242,7 +242,8 @@ def _blocks_of(part: Mapping[str, object], usual: Mapping[str, object]) -> int:
     hidden = first("embed_dim", "hidden_size", "d_model", "width", "vt_hidden_size")
     layers = first("num_hidden_layers", "depth", "layers", "vt_num_hidden_layers", *_OTHER_LAYERS)
     width = first("intermediate_size", "encoder_ffn_dim", "ffn_dim") or 4 * hidden
-    inner = sum(_blocks_of(value, {}) for value in part.values() if isinstance(value, Mapping))
+    beside = (v for v in part.values() if isinstance(v, Mapping) and v is not text.data)
+    inner = sum(_blocks_of(value, {}, text) for value in beside)
     return layers * hidden * (4 * hidden + 2 * width) + inner
 
 
