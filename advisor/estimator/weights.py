@@ -31,7 +31,6 @@ from advisor.scenario.support import KEPT_EXPERTS
 if TYPE_CHECKING:
     from advisor.models.stored_tensors import Model
 
-
 _MATRICES_PER_EXPERT = 3
 
 
@@ -111,9 +110,7 @@ def _vectors(shape: Shape, layout: Layout | None) -> tuple[int, ...]:
     return tuple(kept[kind] for kind in layout.kinds)
 
 
-_GGUF_SUFFIX = " (GGUF)"
 _PLAIN_FILE_TYPES = {"FP16": "F16", "F16": "F16", "BF16": "BF16", "FP32": "F32", "F32": "F32"}
-_FULL_WIDTH = frozenset({"unquantized"})
 _HEAD_TOO = frozenset({"exl2", "exl3"})
 _EVERYTHING = frozenset({"mlx"})
 _VISION_TOO = frozenset({"bnb", "mlx"})
@@ -190,8 +187,7 @@ def _weights(
     known: _Known, precision: Format, ggml_types: Mapping[str, GgmlType], *, as_gguf: bool
 ) -> Weights:
     model, layout = known.model, known.layout
-    stored = model.stored
-    if stored is not None and stored.format_name == precision.name:
+    if (stored := model.stored) and stored.format_name == precision.name:
         return _gguf(model, stored_bytes(stored), (), 0.0, vision=vision_bytes(stored))
     ftype = _file_type(precision, as_gguf=as_gguf, moe=model.shape.moe is not None)
     if ftype is None:
@@ -199,9 +195,8 @@ def _weights(
     if layout is None:
         return _gguf_without_layout(known, ftype, ggml_types)
     checked = layout.exact and ftype in BASE_TYPES
-    why: tuple[str, ...] = ()
-    if not checked:
-        why = ("weights: the tensors of this architecture were not checked",)
+    unchecked = ("weights: the tensors of this architecture were not checked",)
+    why: tuple[str, ...] = () if checked else unchecked
     unlisted = _unlisted(model, layout)
     if unlisted:
         why += ("weights: parts beside the text model are taken at 16 bits",)
@@ -223,7 +218,7 @@ def _unlisted(model: Model, layout: Layout) -> int:
 def _file_type(precision: Format, *, as_gguf: bool, moe: bool) -> str | None:
     """Name llama.cpp's file type, or a ggml type to be used for every tensor of the blocks."""
     if precision.kind == "gguf":
-        name = precision.name.removesuffix(_GGUF_SUFFIX)
+        name = precision.name.removesuffix(" (GGUF)")
         return "MXFP4_MOE" if name == "MXFP4" and moe else name
     return _PLAIN_FILE_TYPES.get(precision.name) if as_gguf else None
 
@@ -264,15 +259,16 @@ def _gguf(
 def _gguf_without_layout(known: _Known, ftype: str, ggml_types: Mapping[str, GgmlType]) -> Weights:
     """Size an architecture without a tensor list by the average of a Llama of its widths."""
     model, split = known.model, known.split
-    likeness = split.likeness(model.shape)
-    layout = gguf_layout(likeness)
+    why = ("weights: no tensor list for this architecture, sized by average",)
+    if model.shape.role == "encoder-decoder" and (kind := ggml_types.get(ftype)):
+        return _ggml(model, split, kind.bits_per_weight, why)
+    layout = gguf_layout(likeness := split.likeness(model.shape))
     assert layout is not None
     alike = gguf_bytes(likeness, layout, ftype, ggml_types)
     elements = sum(layout.block_elements(kind) for kind in layout.kinds)
     per_weight = sum(layer.stored for layer in alike.layers) / elements
-    layers = [round(count * per_weight) for count in split.layers]
-    experts = [round(count * per_weight) for count in split.experts]
-    found = GgufBytes(
+    layers, experts = ([round(n * per_weight) for n in s] for s in (split.layers, split.experts))
+    alone = GgufBytes(
         embedding=alike.embedding,
         output=alike.output,
         norm=Span(2 * split.other, 2 * split.other),
@@ -282,19 +278,25 @@ def _gguf_without_layout(known: _Known, ftype: str, ggml_types: Mapping[str, Ggm
         tied=alike.tied,
         lookup=table_span(split.lookup, ftype, ggml_types),
     )
-    why = ("weights: no tensor list for this architecture, sized by average",)
-    return _gguf(model, found, why, _SPREAD_SHARE, vision=2 * model.vision_parameters)
+    return _gguf(model, alone, why, _SPREAD_SHARE, vision=2 * model.vision_parameters)
+
+
+def _ggml(model: Model, split: ParameterSplit, bits: float, why: tuple[str, ...]) -> Weights:
+    """Size matrices of one type; of what hears, positions in 32 bits, a convolution in 16."""
+    sound, wide = model.shape.encoder_positions, model.shape.hidden
+    places = sound + (model.trained_context_tokens or 0) if sound else 0
+    kept = places * wide * (32 / bits - 1) + (3 * wide * wide * (16 / bits - 1) if sound else 0)
+    found = _full_width(model, replace(split, other=split.other + round(kept)), bits)
+    return replace(found, approximate=why, spread=_SPREAD_SHARE)
 
 
 def _plain(known: _Known, precision: Format) -> Weights:
     bits = precision.bits_per_weight
     if bits is None:
-        raise RequestError(
-            f"the bits per weight of {precision.name} are not known",
-            hint="Choose another precision, or add the figure to knowledge/.",
-        )
+        hint = "Choose another precision, or add the figure to knowledge/."
+        raise RequestError(f"the bits per weight of {precision.name} are not known", hint=hint)
     model, split = known.model, known.split
-    if precision.family in _FULL_WIDTH:
+    if precision.family == "unquantized":
         return _full_width(model, split, bits)
     return _quantised(model, split, precision, bits)
 
@@ -334,23 +336,21 @@ def _quantised(model: Model, split: ParameterSplit, precision: Format, bits: flo
         embedding=round(split.embedding * (size if family in _EVERYTHING else full)),
         output=round(split.output * (size if head else full)),
         lookup=round(split.lookup * (size if family in _EVERYTHING else tables)),
-        other=round(split.other * full),
+        other=round(split.other * (size if model.shape.role == "encoder-decoder" else full)),
         layers=[known[one] for one in alike],
         experts=_times(split.experts, size),
         vision=round(split.vision * (size if family in _VISION_TOO else full)),
         approximate=("weights: nominal bits on the linear layers, 16 on the rest",),
     )
     total, packed = sized.profile.total_bytes, sum(split.layers) - sum(split.vectors)
-    unsure = sum(usual) * (full - size) / total
     lean = 0.0 if own else (size - (precision.lean_bits or bits) / 8) * packed / total
-    return replace(sized, spread=max(sized.spread, unsure), lean=lean)
+    return replace(sized, spread=max(sized.spread, sum(usual) * (full - size) / total), lean=lean)
 
 
 def _layer_bytes(count: int, experts: int, wide: int, *, bits: float, beside: float) -> int:
     """Size a layer of ``count`` weights, ``wide`` of them in 16 bits."""
     packed = min(experts, count - wide)
-    rest = count - wide - packed
-    return round((packed * bits + rest * beside + wide * _PLAIN_BITS) / 8)
+    return round((packed * bits + (count - wide - packed) * beside + wide * _PLAIN_BITS) / 8)
 
 
 def _times(counts: Sequence[int], size: float) -> list[int]:

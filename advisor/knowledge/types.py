@@ -53,7 +53,7 @@ Split = Literal["layer", "row", "tensor", "data", "dp-attention"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 TensorHeads = Literal["copied", "whole", "uneven"]
 """Heads in a split of every tensor: KV heads on several cards, on one each, or uneven numbers."""
-_COMPANIONS = Kind(mapping(written, ("eagle3", "speculators", "mtp", "qat"), "companion"))
+_COMPANIONS = Kind(mapping(written, ("eagle3", "speculators", "mtp", "qat", "ggml"), "companion"))
 _YARN = Kind(mapping(count, ("original", "factor", "theta"), "part of YaRN"))
 FAMILIES = (
     "unquantized", "gguf-k", "gguf-i", "gguf-legacy", "gguf-mxfp4", "gguf-nvfp4", "awq", "gptq",

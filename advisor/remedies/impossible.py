@@ -29,6 +29,7 @@ from advisor.remedies.machines import least_set_ups
 from advisor.remedies.option import Base, Expected, Option, Remedy, option_key
 from advisor.remedies.search import Bounds, Plan, bounds, least_decode, ram_limit, within_reach
 from advisor.scenario import Scenario, support
+from advisor.scenario.capability import refusal
 from advisor.scenario.choices import choices_for
 from advisor.scenario.figures import Margin, Speed
 from advisor.scenario.instead import CannotRunError, Held, Way
@@ -255,10 +256,12 @@ def _elsewhere(
 
 
 def _frameworks(base: Base) -> Iterator[Expected]:
-    """Frameworks that cannot run the request's own format here."""
-    scenario = base.scenario
+    """Frameworks for such models that cannot run the request's own format here."""
+    scenario, model = base.scenario, base.scenario.model
     for framework in base.knowledge.frameworks.values():
         if framework is scenario.framework or not framework.sized:
+            continue
+        if refusal(framework, "task", model.modality, scenario.gpu, model.shape):
             continue
         runners = _runners(base, scenario.precision)
         if framework.name in runners:

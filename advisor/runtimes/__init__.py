@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from advisor.errors import KnowledgeError, did_you_mean
-from advisor.runtimes.base import CacheShape, Cells, Range, Runtime, Weights, up
+from advisor.runtimes.base import (
+    FLOAT_BYTES,
+    CacheShape,
+    Cells,
+    Compute,
+    Placement,
+    Range,
+    Runtime,
+    Weights,
+    up,
+)
 from advisor.runtimes.llamacpp import LlamaCpp
 from advisor.runtimes.server import Sglang, TensorRt, Tgi
 from advisor.runtimes.vllm import Vllm
@@ -24,6 +34,11 @@ if TYPE_CHECKING:
 
 _SLIDING_EXTRA_BYTES = 8
 _HEAD_BYTES = 2
+_WHISPER_TOKENS = 448
+_FLOATS_OF_SOUND = 18_000
+_MEL_BYTES = 128 * 30_000  # of large-v3; older models have 80 bands
+_TRIES_AGAIN = 3
+"""Caches more where whisper-server tries again at a higher temperature: one more, two to spare."""
 
 
 class Transformers(Runtime):
@@ -116,6 +131,45 @@ class Mlx(Runtime):
         return 2 * super().index_bytes(mla, key)
 
 
+class WhisperCpp(Runtime):
+    """whisper.cpp: half a minute of sound, and the tokens of its decoder.
+
+    Source: ``whisper_init_state`` in ``src/whisper.cpp`` of 1.9.3. Its own reports are in
+    ``tests/data/whispercpp_memory.csv``; four buffers lie side by side.
+    """
+
+    memory_model = "whisper.cpp"
+    page_tokens = 256
+    cache_checked = True
+    gguf_alone = True
+    overheads = ()
+    most_sequences = 1
+
+    def cells(self, scenario: Scenario, window: int, _tokens: int, sequences: int) -> Cells:
+        """Count the tokens of the model, whatever is asked for."""
+        tokens = scenario.model.trained_context_tokens or _WHISPER_TOKENS
+        return super().cells(scenario, window, tokens, sequences)
+
+    def compute(
+        self,
+        scenario: Scenario,
+        cache: CacheShape,
+        cells: Cells,
+        _placement: Placement,
+        _policy: Mapping[str, float],
+    ) -> Compute:
+        """Size the buffers, the padded keys of the encoder, and the cache of a second try."""
+        shape = scenario.model.shape
+        wide, tokens = shape.hidden, scenario.model.trained_context_tokens or _WHISPER_TOKENS
+        sound = up(shape.encoder_positions or 0, self.page_tokens)
+        held = _FLOATS_OF_SOUND * wide * FLOAT_BYTES + 2 * sound * wide * _HEAD_BYTES
+        held += _MEL_BYTES + FLOAT_BYTES * tokens * (shape.vocab + 2 * wide)
+        again = _TRIES_AGAIN * cells.bytes_of(
+            replace(cache, state_sums=cache.slide_counts), 0, shape.layers
+        )
+        return Compute(Range(held + again, held, held + again))
+
+
 _RUNTIMES: dict[str, Runtime] = {}
 
 
@@ -124,7 +178,7 @@ def register(runtime: Runtime) -> None:
     _RUNTIMES[runtime.memory_model] = runtime
 
 
-for _runtime in (LlamaCpp, Transformers, Vllm, Sglang, Tgi, TensorRt, ExLlama, Mlx):
+for _runtime in (LlamaCpp, Transformers, Vllm, Sglang, Tgi, TensorRt, ExLlama, Mlx, WhisperCpp):
     register(_runtime())
 
 

@@ -11,6 +11,7 @@ from advisor.knowledge.catalogue import ALONE
 from advisor.knowledge.programs import Program
 from advisor.knowledge.types import Format, Split
 from advisor.models.stored_tensors import Model
+from advisor.runtimes.base import up
 from advisor.runtimes.llamacpp_buffers import LOGICAL_BATCH
 from advisor.scenario import (
     Scenario,
@@ -111,10 +112,8 @@ def shares_of(scenario: Scenario, memory: Memory | None) -> Shares | None:
 
 
 def _of_format(words: object, precision: Format) -> str | None:
-    if not isinstance(words, Mapping):
-        return None
-    found = words.get(precision.name, words.get(precision.family))
-    return None if found is None else str(found)
+    known = words if isinstance(words, Mapping) else {}
+    return _stated(known.get(precision.name, known.get(precision.family)))
 
 
 def _logical_batch(scenario: Scenario) -> str | None:
@@ -185,6 +184,10 @@ def _draft(started: Started) -> str | None:
         return None
     held = _of_draft(started, capability.repository_of)
     return held or draft.hf_id or f"./{capability.file_word(draft.name)}"
+
+
+def _ggml(model: Model) -> str:
+    return model.companions.get("ggml") or capability.file_word(model.name)
 
 
 def _of_draft(started: Started, named: Callable[[Model, Format], str | None]) -> str | None:
@@ -262,13 +265,8 @@ def _lowered(started: Started) -> str | None:
 
 def _static(started: Started) -> str | None:
     told, shares = started.scenario.gpu_memory_utilization, started.shares
-    if told is not None:
-        return f"{told:g}"
-    return f"{shares.static / 100:g}" if shares else None
-
-
-def _pages(tokens: int) -> str:
-    return str(-(-tokens // _CACHE_PAGE) * _CACHE_PAGE)
+    share = shares.static / 100 if shares and told is None else told
+    return None if share is None else f"{share:g}"
 
 
 VALUES: Mapping[str, Callable[[Started], str | None]] = {
@@ -282,13 +280,15 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "gguf_at": lambda s: (s.gguf_seen or "").replace(":", "@") or None,
     "model_key": lambda s: capability.file_word(s.scenario.model.name).casefold(),
     "draft_key": lambda s: _of_draft(s, lambda m, _: capability.file_word(m.name).casefold()),
+    "ggml": lambda s: s.scenario.model.companions.get("ggml"),
+    "ggml_file": lambda s: "-".join(filter(None, (_ggml(s.scenario.model), s.word("ggml_type")))),
     "ollama_from": lambda s: capability.ollama_from(s.scenario.model, s.scenario.precision),
     "slug": lambda s: capability.folder_name(s.scenario.model, s.scenario.precision).casefold(),
     "projector": lambda s: None if s.gguf_seen else capability.projector(s.scenario.model),
     "context": lambda s: str(s.scenario.context_tokens),
     "context_all": lambda s: str(s.scenario.context_tokens * s.scenario.batch),
     "context_less_one": lambda s: str(s.scenario.context_tokens - 1),
-    "cache_tokens": lambda s: _pages(s.scenario.context_tokens * s.scenario.batch),
+    "cache_tokens": lambda s: str(up(s.scenario.context_tokens * s.scenario.batch, _CACHE_PAGE)),
     "slots": lambda s: str(s.scenario.batch),
     "batch": lambda s: _count(s.scenario.batch, unless=1),
     "ubatch": lambda s: _count(s.scenario.ubatch, unless=DEFAULT_UBATCH),

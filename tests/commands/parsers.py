@@ -27,10 +27,13 @@ _START = {
     "mlx_lm.generate": ("mlx_lm.generate",),
     "mlx_lm.server": ("mlx_lm.server",),
     "lms load": ("lms", "load"),
+    "whisper-server": ("build/bin/whisper-server",),
 }
 _OWN_LINES = ("printf", "ollama")
 _LMS_WORDS = 4
 """``lms get`` and ``lms import``: one name and the leave to go on."""
+_FETCH = "sh models/download-ggml-model.sh "
+_PACK = "build/bin/whisper-quantize "
 _VARIABLE = re.compile(r"[A-Z_]+=.*", re.DOTALL)
 _VISIBLE = frozenset({
     "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
@@ -94,6 +97,9 @@ def _check_line(line: str) -> None:
     if words[:2] in (["lms", "get"], ["lms", "import"]):
         assert len(words) == _LMS_WORDS
         assert words[-1] == "--yes"
+        return
+    if line.startswith((_FETCH, _PACK)):
+        assert len(words) == (3 if line.startswith(_FETCH) else 4)
         return
     found = [p for p, start in _START.items() if tuple(words[: len(start)]) == start]
     assert found, f"no start of a program is known for '{' '.join(words[:2])}': add it to _START"

@@ -28,7 +28,7 @@ CARDS = (
 )  # fmt: skip
 MODELS = (
     "llama-3.1-8b", "phi-3-small", "gpt-oss-20b", "qwen3-30b-a3b", "llava-1.6-13b", "bge-m3",
-    "deepseek-r1", "gemma-2-27b",
+    "deepseek-r1", "gemma-2-27b", "whisper-large-v3",
 )  # fmt: skip
 CHANGES: tuple[dict[str, object], ...] = (
     {},

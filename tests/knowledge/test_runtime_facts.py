@@ -29,8 +29,8 @@ FILE_TYPES = {
 }  # fmt: skip
 
 ENGINES = (
-    "llama.cpp", "vLLM", "transformers", "ExLlamaV3", "ExLlamaV2", "MLX-LM", "SGLang",
-    "TensorRT-LLM", "TGI", "Ollama", "LM Studio", "KTransformers", "LMDeploy", "MLC-LLM",
+    "llama.cpp", "vLLM", "transformers", "whisper.cpp", "ExLlamaV3", "ExLlamaV2", "MLX-LM",
+    "SGLang", "TensorRT-LLM", "TGI", "Ollama", "LM Studio", "KTransformers", "LMDeploy", "MLC-LLM",
     "text-generation-webui", "DeepSpeed",
 )  # fmt: skip
 

@@ -310,7 +310,7 @@ def test_every_start_has_flags_and_every_flag_a_source() -> None:
         assert flags, start
         assert all(flag.source for flag in flags.values())
         assert any(flag.sets in {"context", "tokens_all"} for flag in flags.values()) or (
-            start.tool == "mlx_lm.server"
+            start.tool in {"mlx_lm.server", "whisper-server"}
         )
 
 
