@@ -20,6 +20,10 @@ _FOURS: Final = {16: "NVFP4", 32: "MXFP4"}
 """Floats of four bits by the weights that share a scale."""
 _ROUNDED: Final = {"mx_fp": "MXFP4", "nv_fp": "NVFP4", "fp": "FP8"}
 """Data types of AutoRound that are not whole numbers."""
+_INDEX: Final = "model.safetensors.index.json"
+_WIDTHS: Final = {"bfloat16": 2, "float16": 2, "float32": 4}
+_UNLIKE: Final = 10
+"""An index that counts so many times more or fewer is that of something else."""
 _MODELOPT: Final = "hf_quant_config.json"
 _EXPERTS_ALONE: Final = "INT4 (experts)"
 EXPERTS: Final = "expert_dtype"
@@ -135,6 +139,26 @@ def stated_beside(config: Path, shape: Shape) -> Mapping[str, object] | None:
         return None
     stated = read_json_object(file).get("quantization")
     return {"quant_method": "modelopt", **stated} if isinstance(stated, dict) else None
+
+
+def counted_beside(config: Path, shape: Shape) -> Shape:
+    """Take the parameters of what no table describes from the index of its files, if it is there.
+
+    Raises:
+        SourceFileError: The index cannot be read.
+    """
+    file, counts = config.parent / _INDEX, shape.counts
+    if not (shape.spread and counts and not shape.quantization and exists(file)):
+        return shape
+    told = read_json_object(file).get("metadata")
+    metadata = told if isinstance(told, dict) else {}
+    size, width = _bits(metadata, "total_size"), _WIDTHS.get(shape.dtype or "")
+    held = _bits(metadata, "total_parameters") or (size // width if width and size else 0)
+    if not 1 / _UNLIKE < held / counts.total < _UNLIKE:
+        return shape
+    said = f"Its parameters are those that {_INDEX} counts."
+    scaled = counts.scaled(held / counts.total)
+    return replace(shape, counts=scaled, spread=0.0, doubts=(*shape.doubts, said))
 
 
 def as_listed(stated: _Config) -> _Config:

@@ -13,7 +13,7 @@ from advisor.errors import RequestError
 from advisor.knowledge.index import plain_key
 from advisor.knowledge.names import find_kv_type, runtime_said
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
-from advisor.models.stored_tensors import PACKED, Model
+from advisor.models.stored_tensors import PACKED, Model, shown_name
 from advisor.reading.format_patterns import (
     bits_of_family,
     in_words_of,
@@ -142,10 +142,11 @@ def precision_asked(
     if model.stored is None and not packed:
         return _asked_by_none(model, framework)
     if model.stored is None or model.stored.format_name is None:
-        files, config = f"the files of {model.name}", f"the config of {model.name}"
-        what = f"{files} hold a mix of types" if model.stored else f"{config} states a packing"
+        how = (model.shape.quantization or {}).get("quant_method", "unnamed")
+        config = f"the config of {model.name} states a packing ({shown_name(f'{how}')})"
+        files = f"the files of {model.name} hold a mix of types"
         raise RequestError(
-            f"{what} that has no name here",
+            f"{files if model.stored else config} that has no name here",
             hint="State the precision to size it as: --precision.",
         )
     return model.stored.format_name

@@ -76,6 +76,29 @@ def test_a_text_model_two_parts_deep_is_found_by_its_words() -> None:
     assert (shape.layers, shape.vocab) == (4, 1000)
 
 
+@pytest.mark.parametrize(
+    ("metadata", "counted"),
+    [
+        ({"total_size": 240_000_000}, 120_000_000),
+        ({"total_size": 240_000_000, "total_parameters": 110_000_000}, 110_000_000),
+        ({"total_size": "240000000"}, None),
+        ({"total_size": 24_000_000_000_000}, None),
+        ({}, None),
+    ],
+)
+def test_an_index_beside_the_config_counts_what_no_table_describes(
+    tmp_path: Path, metadata: object, counted: int | None
+) -> None:
+    config = json.dumps({**NOVEL, "torch_dtype": "bfloat16"})
+    (tmp_path / "config.json").write_text(config, encoding="utf-8")
+    estimated = model_from_path(tmp_path)
+    index = json.dumps({"metadata": metadata, "weight_map": {"a": "model-1-of-1.safetensors"}})
+    (tmp_path / "model.safetensors.index.json").write_text(index, encoding="utf-8")
+    model = model_from_path(tmp_path / "config.json")
+    assert model.parameters == pytest.approx(counted or estimated.parameters, abs=20)
+    assert model.shape.spread == (0.0 if counted else SPREAD)
+
+
 def test_what_states_its_own_sizes_is_not_its_smaller_part() -> None:
     part = {"hidden_size": 64, "vocab_size": 2000, "num_hidden_layers": 2}
     assert read(depth_decoder_config=part).layers == 4
