@@ -48,7 +48,7 @@ SWITCHES: Mapping[str, tuple[str, ...]] = {
     "beyond_trained": (), "eager": ("eager",), "text_only": ("text_only",), "kv_set": (),
     "kv_plain": (), "makes_format": (),
     "own_code": (), "whole_experts": (), "reads_text": (), "sees_images": (), "embedding": (),
-    "writes": (),
+    "writes": (), "own_file": (), "of_library": (),
 }  # fmt: skip
 """Switch -> the settings that a piece under it carries."""
 

@@ -133,10 +133,18 @@ def _parts(knowledge: Knowledge, pieces: Sequence[str]) -> Sequence[_Part]:
     return found
 
 
-def _otherwise(knowledge: Knowledge, pieces: Sequence[str]) -> Sequence[_Part]:
-    """Read a list that lacks the plus, without the processor, or memory alone: ``24GB VRAM``."""
+def _otherwise(
+    knowledge: Knowledge, pieces: Sequence[str], *, counted: bool = False
+) -> Sequence[_Part]:
+    """Read a list that lacks the plus, without the processor, or memory alone: ``24GB VRAM``.
+
+    ``counted``: nothing but so many of a memory.
+    """
     from advisor.reading import near  # noqa: PLC0415 - where it is needed
 
+    if counted:
+        said = [(n, near.only_memory(knowledge, one)) for n, one in near.counts_in(pieces[0])]
+        return [_Part(gpu, n, (), _taken_for(pieces[0], gpu)) for n, gpu in said if gpu]
     gpu = near.only_memory(knowledge, pieces[0]) if len(pieces) == 1 else None
     if gpu is not None:
         return [_Part(gpu, None, (), _taken_for(pieces[0], gpu))]
@@ -162,15 +170,10 @@ def requested_cards(knowledge: Knowledge, text: str) -> Cards:
     try:
         return find_cards(knowledge, text)
     except UserError:
-        from advisor.reading import near  # noqa: PLC0415 - where it is needed
-
-        for count, said in near.counts_in(text.strip()):
-            gpu = near.only_memory(knowledge, said)
-            if gpu and 1 <= count <= MOST_CARDS:
-                line = _taken_for(text, gpu)
-                return put_together(
-                    knowledge, [(count, gpu)], counted=True, others=(), read_as=(line,)
-                )
+        for part in _otherwise(knowledge, [text.strip()], counted=True):
+            if part.count and part.count <= MOST_CARDS:
+                cards = [(part.count, part.gpu)]
+                return put_together(knowledge, cards, counted=True, others=(), read_as=(part.line,))
         raise
 
 
@@ -283,9 +286,22 @@ def read_model(knowledge: Knowledge, text: str) -> ModelRead:
     model = None if _is_tag(text) else known_model(knowledge, text)
     if model is not None:
         return ModelRead(model)
+    return _by_words(knowledge, text)
+
+
+def read_whole(knowledge: Knowledge, text: str) -> ModelRead:
+    """Find the model that a text names which is a name as a whole, a fine-tune beside its format.
+
+    Raises:
+        UserError: As ``read_model``.
+    """
+    return _by_words(knowledge, text, whole=True)
+
+
+def _by_words(knowledge: Knowledge, text: str, *, whole: bool = False) -> ModelRead:
     from advisor.reading.unlisted import read_by_words  # noqa: PLC0415  a plain name does without
 
-    return read_by_words(knowledge, text)
+    return read_by_words(knowledge, text, whole=whole)
 
 
 def _is_tag(text: str) -> bool:

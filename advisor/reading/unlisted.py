@@ -33,12 +33,14 @@ from advisor.reading.name_parts import (
     rests_of,
     words,
 )
-from advisor.reading.public_list import bare_key, every_named
+from advisor.reading.public_list import bare_key, beginning, every_named
 from advisor.reading.read_names import by_words, format_of, put_together, quoted
 
 
-def read_by_words(knowledge: Knowledge, text: str) -> ModelRead:
+def read_by_words(knowledge: Knowledge, text: str, *, whole: bool = False) -> ModelRead:
     """Find the model that a text names where no model is known just so.
+
+    ``whole``: no word of it is of anything else, as in a sentence.
 
     Raises:
         UserError: Nothing has this name, several do, or it cannot be sized.
@@ -46,7 +48,7 @@ def read_by_words(knowledge: Knowledge, text: str) -> ModelRead:
     try:
         return by_words(knowledge, text)
     except RequestError:
-        for otherwise in _OTHERWISE:
+        for otherwise in (*_OTHERWISE, _fine_tune) if whole else _OTHERWISE:
             if read := otherwise(knowledge, text):
                 return read
         if why := _why_not_sized(text):
@@ -95,7 +97,7 @@ def _not_listed(knowledge: Knowledge, text: str) -> ModelRead | None:
     return put_together(knowledge, text, parts, said, found) if found else None
 
 
-def fine_tune(text: str, knowledge: Knowledge) -> ModelRead | None:
+def _fine_tune(knowledge: Knowledge, text: str) -> ModelRead | None:
     """Read all that somebody calls a model, beside its format: ``Qwen3-8B Sparkle Q4_K_M``.
 
     In a sentence the words beside a model may be anybody's.
@@ -112,6 +114,25 @@ _JOINS: Final = re.compile(
     r"[+&,;]|\b(?:and|or|vs|versus|plus|with|und|oder|mit|et|ou|avec)\b", re.IGNORECASE
 )
 """What stands between two models, or a model and what is beside it."""
+
+
+def _by_its_copies(knowledge: Knowledge, text: str) -> ModelRead | None:
+    """Read a maker's own repository that the list lacks while it has copies of that name."""
+    parts = parts_of(text)
+    if parts.tag or parts.file or not parts.publisher:
+        return None
+    begun = bare_key(parts.name).partition("-")[0]
+    if not any(one.hf_id.partition("/")[0] == parts.publisher for one in beginning(begun)):
+        return None
+    try:
+        read = by_words(knowledge, parts.name)
+    except UserError:
+        return None
+    if read.model.origin != "list" or bare_key(read.model.name) != bare_key(parts.name):
+        return None
+    model = replace(read.model, hf_id=f"{parts.publisher}/{parts.name}")
+    line = f"{quoted(text)} is sized by copies of that name, since no list here has it."
+    return replace(read, model=model, said=(line,))
 
 
 def _with_its_size(knowledge: Knowledge, text: str) -> ModelRead | None:
@@ -220,6 +241,7 @@ _CONTEXT: Final = re.compile(r"(?:[-_](?:ctx)?\d{1,4}k(?:[-_]?ctx)?)?(?::latest)
 _EXPERTS: Final = re.compile(r"[\s_-]*\bmoe\b[\s_-]*", re.IGNORECASE)
 _OTHERWISE: Final = (
     _with_its_size, _with_a_unit, _by_letters, _as_a_tag, _less_marks, _in_its_folder, _not_listed,
+    _by_its_copies,
 )  # fmt: skip
 _FOLDER: Final = re.compile(r"([A-Za-z-]{3,})_([A-Za-z][\w.]*(?:-[\w.]+){2,})")
 _SIZES_BESIDE: Final = re.compile(

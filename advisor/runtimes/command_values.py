@@ -274,9 +274,7 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "folder": lambda s: capability.folder_name(s.scenario.model, s.scenario.precision),
     "gguf": lambda s: capability.gguf(s.scenario.model, s.scenario.precision),
     "gguf_seen": lambda s: s.gguf_seen,
-    "gguf_own": lambda s: (
-        None if s.gguf_seen else capability.gguf(s.scenario.model, s.scenario.precision)
-    ),
+    "gguf_own": lambda s: None if s.gguf_seen else VALUES["gguf"](s),
     "gguf_at": lambda s: (s.gguf_seen or "").replace(":", "@") or None,
     "model_key": lambda s: capability.file_word(s.scenario.model.name).casefold(),
     "draft_key": lambda s: _of_draft(s, lambda m, _: capability.file_word(m.name).casefold()),
@@ -338,13 +336,9 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
 }  # None leaves the piece out
 
 
-def _beyond_trained(scenario: Scenario) -> bool:
-    """Whether the context is longer than servers allow without being told to."""
-    return scenario.context_tokens > (scenario.model.trained_context_tokens or _UNSTATED_CONTEXT)
-
-
-def _embeds(model: Model) -> bool:
-    return model.modality == "embedding"
+def _by_file(started: Started) -> bool:
+    own = (VALUES["ollama_from"](started) or "").startswith("./")
+    return own or started.scenario.gpu_layers is not None
 
 
 def _brings_code(started: Started) -> bool:
@@ -380,7 +374,9 @@ _SWITCHES: Mapping[str, Callable[[Started], bool]] = {
     "shares_tensors": lambda s: _shared(s) == "tensor",
     "shares_requests": lambda s: _shared(s) == "dp-attention",
     "in_file": lambda s: s.kv_set or _shared(s) == "dp-attention",
-    "beyond_trained": lambda s: _beyond_trained(s.scenario),
+    "beyond_trained": lambda s: (
+        s.scenario.context_tokens > (s.scenario.model.trained_context_tokens or _UNSTATED_CONTEXT)
+    ),
     "eager": lambda s: bool(s.scenario.eager),
     "text_only": lambda s: bool(s.scenario.text_only),
     "kv_set": lambda s: s.kv_set,
@@ -388,10 +384,14 @@ _SWITCHES: Mapping[str, Callable[[Started], bool]] = {
     "makes_format": lambda s: s.makes_format,
     "own_code": _brings_code,
     "whole_experts": lambda s: VALUES["expert_ranks"](s) is not None,
-    "reads_text": lambda s: not (_embeds(s.scenario.model) or s.scenario.model.vision_parameters),
+    "reads_text": lambda s: (
+        not (s.scenario.model.modality == "embedding" or s.scenario.model.vision_parameters)
+    ),
     "sees_images": lambda s: bool(s.scenario.model.vision_parameters),
-    "embedding": lambda s: _embeds(s.scenario.model),
-    "writes": lambda s: not _embeds(s.scenario.model),
+    "embedding": lambda s: s.scenario.model.modality == "embedding",
+    "writes": lambda s: s.scenario.model.modality != "embedding",
+    "own_file": _by_file,
+    "of_library": lambda s: not _by_file(s),
 }
 
 

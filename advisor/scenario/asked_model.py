@@ -14,7 +14,7 @@ from advisor.knowledge.layers import allowed, check_path
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.models import model_from_path, model_from_record
 from advisor.models.stored_tensors import Model
-from advisor.reading import read_model
+from advisor.reading import read_model, read_whole
 from advisor.reading.format_patterns import library_format, said_in
 from advisor.reading.known import ModelRead, listed
 from advisor.reading.name_parts import SIZE, words
@@ -159,9 +159,10 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 def _fine_tune(text: str, knowledge: Knowledge) -> ModelRead | None:
-    from advisor.reading.unlisted import fine_tune  # noqa: PLC0415  a plain name does without
-
-    return fine_tune(text, knowledge)
+    try:
+        return read_whole(knowledge, text)
+    except UserError:
+        return None
 
 
 _OTHERWISE = (_with_a_point, _most_usual, _of_a_size, _largest, _fine_tune, _less_filler)

@@ -349,8 +349,7 @@ def _in_blocks(precision: Format, model: Model) -> bool:
         return whole and not names & _FEED_FORWARD
     if model.origin == "config":
         return False
-    publisher = (repository_of(model, precision) or "").partition("/")[0]
-    return publisher in precision.block_publishers
+    return (repository_of(model, precision) or "").partition("/")[0] in precision.block_publishers
 
 
 def folder_name(model: Model, precision: Format) -> str:
@@ -382,7 +381,7 @@ def own_gguf(model: Model, precision: Format) -> str | None:
 
 
 def ollama_from(model: Model, precision: Format) -> str:
-    """Name what Ollama builds on: a tag of its library, a repository, else a file."""
+    """Name what Ollama builds on: a tag of its library, the repository asked for, else a file."""
     if tag := _library_tag(model, precision):
         return tag.name
     seen = _size_gb(model, precision) < _ONE_FILE_GB and seen_gguf(model, precision)
@@ -392,7 +391,8 @@ def ollama_from(model: Model, precision: Format) -> str:
 def _library_tag(model: Model, precision: Format) -> Tag | None:
     from advisor.reading.format_patterns import tag_of  # noqa: PLC0415  of one framework
 
-    return tag_of(model.name, precision.name) if model.hf_id and not model.stored else None
+    known = model.hf_id and not (model.stored or "gguf" in model.hf_id.casefold())
+    return tag_of(model.name, precision.name) if known else None
 
 
 def projector(model: Model) -> str | None:

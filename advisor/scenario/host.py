@@ -74,6 +74,8 @@ class RamPace(Struct, frozen=True):
     """How it was read, where it was not stated as a bandwidth; empty too where it is assumed."""
     assumed: bool = False
     """Whether nothing at all was said of it."""
+    of_board: bool = False
+    """Whether the processor is that of a small board, which has no sockets for memory."""
 
     @property
     def ends(self) -> tuple[float, float] | None:
@@ -134,7 +136,8 @@ def _told(request: Request, gpu: Gpu | None, policy: Mapping[str, float]) -> Ram
     channels = _channels(kind, cpu, sockets, there)
     rates = _rates(kind, cpu, ram.ram_types()) or _usual_rates(gpu, policy)
     bandwidth = rates * channels * _exact(_MT)
-    return RamPace(bandwidth, _said(kind, cpu, rates, channels, bandwidth))
+    said = _said(kind, cpu, rates, channels, bandwidth)
+    return RamPace(bandwidth, said, of_board=cpu is not None and cpu.kind == "board")
 
 
 def _refuse_unlike(kind: RamKind, cpu: Cpu, sockets: int) -> None:
@@ -329,21 +332,14 @@ def with_its_ram(cards: Cards, request: Request, knowledge: Knowledge) -> Cards:
 def _in_its_ram(cards: Cards, request: Request, knowledge: Knowledge) -> Cards:
     """Give a processor the RAM of its computer, as large and as fast as is said or usual."""
     said = round(request.ram_gib * GIB) if request.ram_gib else cards.gpu.vram_bytes
-    usual = "usual_board_ram_bytes" if _is_board(request) else "usual_ram_bytes"
+    pace = ram_pace(request, cards.gpu, knowledge)
+    usual = "usual_board_ram_bytes" if pace and pace.of_board else "usual_ram_bytes"
     size, told = said or int(knowledge.policy[usual]), cards.read_as
     if not said:
         told += (f"How much system RAM there is was not stated: {size / GIB:g} GiB are taken.",)
-    pace = ram_pace(request, cards.gpu, knowledge)
     bandwidth = pace.bandwidth.middle if pace else None
     gpu = replace(cards.gpu, vram_bytes=size, bandwidth_bytes_s=bandwidth)
     return replace(cards, gpu=gpu, read_as=told)
-
-
-def _is_board(request: Request) -> bool:
-    """Whether the processor is that of a small board, which has no sockets for memory."""
-    from advisor.reading import ram  # noqa: PLC0415  read where a processor is named
-
-    return bool(request.cpu) and ram.find_cpu(request.cpu or "")[0].kind == "board"
 
 
 def _all_shared(machine: Machine) -> bool:

@@ -119,7 +119,8 @@ SPELLED: dict[str, tuple[str, ...]] = {
     "batch": ("-np ", "NUM_PARALLEL=", "--max-num-seqs ", "--max-running-requests ",
               "--max_batch_size ", "--max-batch-total-tokens ", "* ", "--max-batch-size ",
               "--decode-concurrency ", "--parallel "),
-    "context": ("-c ", "num_ctx ", "--max-model-len ", "--context-length ", "--max_seq_len ",
+    "context": ("-c ", "num_ctx ", "OLLAMA_CONTEXT_LENGTH=", "--max-model-len ",
+                "--context-length ", "--max_seq_len ",
                 "--max-total-tokens ", "'max_length': ", "--max-seq-len ", "--max-kv-size "),
 }  # fmt: skip
 
@@ -174,6 +175,26 @@ def test_a_repository_is_named_only_where_it_holds_or_makes_the_format(
 ) -> None:
     first = made(gpu="H100 SXM5 80 GB", model=model, precision=precision, framework=framework)[0]
     assert words in first.text
+
+
+@pytest.mark.parametrize(
+    ("model", "runs"),
+    [
+        ("hf.co/bartowski/gemma-2-9b-it-GGUF:Q6_K", "hf.co/bartowski/gemma-2-9b-it-GGUF:Q6_K"),
+        ("unsloth/Qwen3-14B-GGUF", "hf.co/unsloth/Qwen3-14B-GGUF:Q4_K_M"),
+        ("someone/Qwen3-14B-Aurora-GGUF", "hf.co/someone/Qwen3-14B-Aurora-GGUF:Q4_K_M"),
+        ("Qwen/Qwen3-14B", "qwen3:14b"),
+        ("gemma3:12b", "gemma3:12b"),
+    ],
+)
+def test_ollama_runs_what_it_fetches_by_the_name_that_was_asked_for(model: str, runs: str) -> None:
+    asked = {"gpu": "RTX 4090", "model": model, "framework": "Ollama", "context": 8192}
+    assert made(**asked)[0].text == (
+        f"OLLAMA_CONTEXT_LENGTH=8192 OLLAMA_NUM_PARALLEL=1 ollama serve &\nollama run {runs}"
+    )
+    placed = made(**asked, gpu_layers=20)[0].text
+    assert f"'FROM {runs}' 'PARAMETER num_ctx 8192' 'PARAMETER num_gpu 20' > Modelfile" in placed
+    assert "ollama create" in placed
 
 
 def test_code_of_the_model_s_own_is_allowed_where_it_is_needed() -> None:

@@ -90,7 +90,9 @@ def test_only_the_first_of_several_scripts_is_shown_unless_all_is_wanted() -> No
 
 
 def test_several_lines_stay_several_lines() -> None:
-    found = doc(gpu="RTX 4090", model="llama-3-8b", precision="Q4_K_M", framework="Ollama")
+    found = doc(
+        gpu="RTX 4090", model="llama-3-8b", precision="Q4_K_M", framework="Ollama", gpu_layers=30
+    )
     text = pasted(render_text(found, width=100), "Run it")
     said = [line.strip().removeprefix("$ ") for line in text.split("\n")]
     assert [shlex.split(line)[0] for line in said] == [

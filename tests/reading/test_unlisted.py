@@ -47,3 +47,12 @@ def test_what_may_be_of_another_size_is_refused(name: str) -> None:
     """Plain words, a name without size, the maker's own next model, drafts, two sizes or bases."""
     with pytest.raises(UserError, match="unknown model"):
         read_model(known(), name)
+
+
+def test_a_makers_own_repository_may_be_known_by_its_copies_alone() -> None:
+    read = read_model(known(), "tencent/HY-MT1.5-1.8B")
+    assert (read.model.name, read.model.hf_id) == ("HY-MT1.5-1.8B", "tencent/HY-MT1.5-1.8B")
+    assert "by copies of that name" in read.said[0]
+    for name in ("google/HY-MT1.5-1.8B", "tencent/HY-MT1.5-99B"):
+        with pytest.raises(UserError):
+            read_model(known(), name)
