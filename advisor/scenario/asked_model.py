@@ -126,7 +126,7 @@ def _of_a_size(text: str, knowledge: Knowledge) -> ModelRead | None:
     return replace(read, said=(f"{line}.{also}",), others=tuple(others[:_MOST_SAID]))
 
 
-_TOLD = re.compile(r"[a-z0-9.]+")
+_TOLD = re.compile(r"[^\W_]+(?:\.[^\W_]+)*")
 
 
 def _called_by(billions: float, knowledge: Knowledge) -> Iterator[ModelRecord]:

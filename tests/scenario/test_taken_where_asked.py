@@ -161,7 +161,7 @@ def test_of_a_size_the_verdict_that_hangs_on_the_model_is_said() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "7b.gguf", "org/7b", "99b", "llama 3/8b", "Qwen3-8B and Phi Q4_K_M",
+        "7b.gguf", "org/7b", "8B\u6a21\u578b", "99b", "llama 3/8b", "Qwen3-8B and Phi Q4_K_M",
         "Qwen3-8B tiny Q4_K_M", "Qwen2.5-14B Twilight", "models/7B/ggml-model-q4_0.bin",
     ],
 )  # fmt: skip
