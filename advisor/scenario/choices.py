@@ -160,7 +160,7 @@ def kind_of(model: Model) -> tuple[Hashable, ...]:
     return (
         shape.described or id(model),
         shape.model_type,
-        shape.outer_type,
+        shape.outer_type or f"{shape.config.get('model_type')}",
         shape.head_dim,
         shape.mla and (shape.mla.index_dim or 0),
         shape.moe is None,
@@ -168,6 +168,7 @@ def kind_of(model: Model) -> tuple[Hashable, ...]:
         bool(model.vision_parameters),
         model.modality,
         model.native_formats,
+        model.held_format,
         model.native_dtype,
         model.shape.dtype,
     )
@@ -238,7 +239,7 @@ def candidates(
 
 
 def _tiers(formats: Sequence[Format], model: Model) -> Iterator[Sequence[Format]]:
-    own = [f for f in formats if support.is_published(f, model)]
+    own = [f for f in formats if support.is_published(f, model) or f.name == model.held_format]
     if own:
         yield own
         yield [f for f in formats if f.class_bits == own[0].class_bits]

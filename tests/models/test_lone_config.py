@@ -130,6 +130,16 @@ def test_layers_that_are_packed_apart_are_weighed(
     assert model.held_bits == pytest.approx(bits, rel=1e-3)
 
 
+@pytest.mark.parametrize("method", ["mxfp4", "nvfp4"])
+def test_what_a_checkpoint_holds_goes_before_its_namesake_in_gguf(
+    tmp_path: Path, method: str
+) -> None:
+    path = folder(tmp_path, packed(f"{method}-pack-quantized", 4, "float"))
+    asked = Request(model=str(path), gpu="RTX 4090")
+    found = resolve(asked, load_knowledge())
+    assert (found.precision.name, found.framework.name) == (method.upper(), "vLLM")
+
+
 def test_bitsandbytes_had_no_name_once(tmp_path: Path) -> None:
     stated = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}
     assert taken(folder(tmp_path, stated)) == "NF4"
