@@ -778,7 +778,7 @@ def test_an_unusable_endpoint_is_refused(
         "https://user:secret@huggingface.co/a/b",
         "https://huggingface.co",
         "https://huggingface.co/datasets/a/b",
-        "https://huggingface.co/a/b/discussions/1",
+        "https://huggingface.co/spaces/a/b",
         "https://huggingface.co/a/b/blob",
         "https://huggingface.co/a/b/blob/main/..%2F..%2Fx.gguf",
         "https://[",
