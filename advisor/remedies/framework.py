@@ -108,8 +108,9 @@ def _backends(base: Base, *_: object) -> Iterator[Option]:
 
 def _is_measured(speed: Speed | None) -> bool:
     """Whether the back end was measured on this card, or on several of its generation."""
-    known = speed and (speed.cards >= MODELLED_FROM_GPUS, speed.decode_tok_s.evidence)
-    return bool(known) and (known[0] or known[1] != "extrapolated")
+    if speed is None:
+        return False
+    return speed.cards >= MODELLED_FROM_GPUS or speed.decode_tok_s.evidence != "extrapolated"
 
 
 BACKEND = Remedy("change-backend", frozenset({"backend"}), "rebuild", _backends)
