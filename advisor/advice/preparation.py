@@ -35,6 +35,7 @@ from advisor.remedies.impossible import expected_options, proof_of, resolved
 from advisor.remedies.machines import as_asked, least
 from advisor.remedies.option import Base, Option
 from advisor.rules.engine.base import OptionFacts
+from advisor.runtimes import runtime_of
 from advisor.scenario import Scenario, support, with_batch
 from advisor.scenario.asked_model import find_model_named, model_named
 from advisor.scenario.capability import is_obtainable
@@ -288,6 +289,11 @@ def published_warnings(request: Request, scenario: Scenario) -> Iterator[str]:
 def _repacked(scenario: Scenario) -> Iterator[str]:
     """Say what a packed model is published in, where nobody is known to pack it as was asked."""
     model, framework, precision = scenario.model, scenario.framework, scenario.precision
+    if runtime_of(framework).lays_sixteen(scenario):
+        yield (
+            f"Nobody is known to publish {model.name} in {precision.name}. {framework.name} makes "
+            "it of the 16-bit files, all of which lie on the card while it loads."
+        )
     if is_obtainable(framework, precision, model):
         return
     for name in model.native_formats:

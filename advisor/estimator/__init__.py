@@ -224,6 +224,8 @@ def _loaded(
     size = runtime.compute_beside if beside else runtime.compute
     found = size(each, cache, cells, fixed.placement, knowledge.policy)
     shares = _shares(scenario, fixed, cells)
+    if runtime.lays_sixteen(scenario):
+        _lay_first(shares, scenario, knowledge, cards, cells)
     for share in shares:
         _hold(share, found.device)
     if found.sent.high:
@@ -253,6 +255,21 @@ def _shares(scenario: Scenario, fixed: Fixed, cells: Cells) -> list[_Share]:
         kept = kept_by_shard(scenario, fixed.cache, cells, on_cards.first, on_cards.last)
         found += [_Share(-(-share.weights // ranks), kept, 0) for _ in range(ranks)]
     return found
+
+
+def _lay_first(
+    shares: list[_Share],
+    scenario: Scenario,
+    knowledge: Knowledge,
+    cards: Sequence[Card],
+    cells: Cells,
+) -> None:
+    """Count the 16 bits that lie on a card before they are packed, where it cannot hold them."""
+    laid = replace(scenario, precision=knowledge.formats["FP16"])
+    whole = _shares(laid, fixed_of(laid, knowledge, cards), cells)
+    for share, first, card in zip(shares, whole, cards, strict=True):
+        if card.usable is not None and first.weights + card.overhead.central > card.usable:
+            share.weights = first.weights
 
 
 def _hold(share: _Share, found: Range) -> None:

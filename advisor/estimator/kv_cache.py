@@ -17,7 +17,7 @@ from advisor.memo import by_identity_up_to
 from advisor.models.shape import Counts, Mla, Shape
 from advisor.runtimes import runtime_of
 from advisor.runtimes.base import CacheShape, Cells, Range, Runtime, prefix_sums, up
-from advisor.scenario import divides_requests, sequences_of_a_rank, tensor_ranks
+from advisor.scenario import divides_requests, sequences_of_a_rank, split_of, tensor_ranks
 from advisor.scenario.figures import CacheRoom
 from advisor.scenario.support import unsized
 
@@ -72,9 +72,9 @@ def kv_cache_bytes(
 
 
 def kv_read_bytes(scenario: Scenario, depth_tokens: int) -> float:
-    """Size what one decoded token of one sequence reads from the cache.
+    """Size what one decoded token of one sequence reads from the cache, on all cards together.
 
-    Gives bytes, recurrent state included.
+    Gives bytes, recurrent state and copies of heads that the cards share included.
 
     Raises:
         RequestError: A figure of the architecture is missing.
@@ -82,7 +82,17 @@ def kv_read_bytes(scenario: Scenario, depth_tokens: int) -> float:
     shape = cache_shape_of(scenario)
     slide = min(depth_tokens, shape.window)
     whole = depth_tokens * shape.full_sums[-1] - _passed_over(scenario, shape, depth_tokens)
-    return float(whole + slide * shape.slide_sums[-1] + shape.state_sums[-1])
+    read = whole + slide * shape.slide_sums[-1]
+    return float(read * _read_again(scenario) + shape.state_sums[-1])
+
+
+def _read_again(scenario: Scenario) -> float:
+    """Count how often shards of a tensor read the same: each its latent, or a head of its own."""
+    shape, ranks = scenario.model.shape, tensor_ranks(scenario)
+    if split_of(scenario) != "tensor":
+        return 1.0
+    heads = 1 if shape.mla else shape.kv_heads or 1
+    return -(-heads // ranks) * ranks / heads
 
 
 def _passed_over(scenario: Scenario, shape: CacheShape, depth_tokens: int) -> int:

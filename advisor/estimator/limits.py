@@ -323,22 +323,29 @@ def smallest_capacity_bytes(scenario: Scenario, knowledge: Knowledge, memory: Me
     for low, high in pairwise(edges):
         needed = _needed_with(scenario, knowledge, replace(gpu, vram_bytes=high - 1))
         found = _smallest(scenario, knowledge, needed, low, high)
-        if found is not None:
-            return _least(scenario, knowledge, gpu, range(max(-(-low // GIB), 1), found // GIB))
+        sizes = range(max(-(-low // GIB), 1), high // GIB)
+        if found is not None and (least := _least(scenario, knowledge, sizes, found // GIB)):
+            return least * GIB
     return None
 
 
-def _least(scenario: Scenario, knowledge: Knowledge, gpu: Gpu, smaller: range) -> int:
-    """Look below what was found: a server that claims what is free needs more of a larger card."""
+def _least(scenario: Scenario, knowledge: Knowledge, sizes: range, found: int) -> int | None:
+    """Look beside what was found: a server that claims what is free needs more of a larger card.
+
+    One that lays 16 bits there first needs more than what it holds in the end.
+    """
+    assert scenario.gpu
+    gpu = scenario.gpu
 
     def holds(size: int) -> bool:
         card = replace(gpu, vram_bytes=size * GIB)
         free = free_bytes(replace(scenario, gpu=card), knowledge)
         return free is not None and free >= 0
 
-    if not smaller or not holds(smaller[-1]):
-        return smaller.stop * GIB
-    return smaller[bisect_left(smaller, 1, key=holds)] * GIB
+    if holds(found) and (found == sizes[0] or not holds(found - 1)):
+        return found
+    place = bisect_left(sizes, 1, key=holds)
+    return sizes[place] if place < len(sizes) else None
 
 
 def _needed(memory: Memory, card: Card) -> int:

@@ -123,8 +123,10 @@ def step_time(scenario: Scenario, tables: Tables, rate: Rate, reads: Reads, sequ
     """Time one step of ``sequences`` streams.
 
     Every further stream adds its cache, the arithmetic of one token and its share of the exchange
-    between cards, never more than a step of its own.
+    between cards, never more than a step of its own. The stages of a server's pipeline work on
+    different streams (vLLM 0.33.0 v1/engine/core.py:208, SGLang 0.5.23 scheduler_pp_mixin.py).
     """
+    sequences = -(-sequences // pipeline_ranks(scenario))
     layers = layers_of(scenario.model)
     cards, slower = _cards(scenario, tables)
     bandwidth = scenario.gpu.bandwidth_bytes_s if scenario.gpu else None

@@ -385,13 +385,16 @@ SPLIT = Remedy("split-requests", frozenset({"split"}), "setting", _split_request
 
 
 def _in_stages(base: Base, *_: object) -> Iterator[Option]:
-    """The most cards that share tensors, in stages one behind the other, where all cannot."""
-    scenario = base.scenario
-    if scenario.split or scenario.stages or is_usual_split(scenario) or offloads(scenario):
+    """The most cards that share tensors, in stages, where all cannot or keep copies of heads."""
+    scenario, usual = base.scenario, is_usual_split(base.scenario)
+    shape = scenario.model.shape
+    copied = not shape.mla and 0 < (shape.kv_heads or 0) < scenario.gpus
+    if scenario.split or scenario.stages or offloads(scenario) or (usual and not copied):
         return
     ways = (replace(scenario, stages=n) for n in range(2, scenario.gpus // 2 + 1))
-    for other in [way for way in ways if split_of(way) == "tensor"][:1]:
-        yield make_option(base, STAGES, {"stages": other.stages}, other)
+    found = [way for way in ways if split_of(way) == "tensor"][: None if usual else 1]
+    every = [make_option(base, STAGES, {"stages": one.stages}, one) for one in found]
+    yield from sorted(every, key=lambda option: option.memory.held_sequences or 0)[-1:]
 
 
 STAGES = Remedy("share-in-stages", frozenset({"stages"}), "setting", _in_stages)

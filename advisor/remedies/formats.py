@@ -357,17 +357,14 @@ def _elsewhere(base: Base, other: Scenario) -> Option:
 
 
 def largest_format(base: Base, options: Sequence[Option]) -> tuple[Format, Memory] | None:
-    """Take the largest of the request's own format, if it fits, and those tried that fit.
-
-    Larger is one of more bits; a server must hold as many requests with it.
-    """
+    """Take the largest of the request's own format, if it fits, and those tried that fit."""
     fitting = [
         option
         for option in options
         if option.action == REMEDY.action
         and option.memory.deficit_bytes == 0
         and option.scenario.framework is base.scenario.framework
-        and _holds_as_many(base, option)
+        and _is_larger(base, option)
     ]
     own = _weights(base.memory) if base.card_fits else -1
     for option in sorted(fitting, key=lambda option: -_weights(option.memory)):
@@ -380,17 +377,19 @@ def largest_format(base: Base, options: Sequence[Option]) -> tuple[Format, Memor
     return (base.scenario.precision, base.memory) if base.card_fits else None
 
 
-def _holds_as_many(base: Base, option: Option) -> bool:
-    """Whether it is of more bits, where a server does not hold fewer requests for them."""
+def _is_larger(base: Base, option: Option) -> bool:
+    """Whether a larger file of it holds more, and a server does not hold fewer requests for it.
+
+    Not of as many bits, nor what was rounded to MXFP4: the rest of such a file makes it larger.
+    """
+    own, other = base.scenario.precision, option.scenario.precision
+    rounded = support.is_rounded(other, option.scenario.model)
+    if not base.card_fits or rounded or other.bits_per_weight == own.bits_per_weight:
+        return not base.card_fits and not rounded
     held, before = (
         one.held_sequences or base.scenario.batch for one in (option.memory, base.memory)
     )
-    bits, of_own = (
-        option.scenario.precision.bits_per_weight,
-        base.scenario.precision.bits_per_weight,
-    )
-    more = not base.card_fits or bits is None or of_own is None or bits > of_own
-    return more and (not base.card_fits or held >= before)
+    return held >= before
 
 
 def _weights(memory: Memory) -> int:

@@ -8,6 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from advisor.estimator.speed_rates import MODELLED_FROM_GPUS
 from advisor.models import text_alone
 from advisor.remedies.cards import that_divide
 from advisor.remedies.formats import in_framework, other_frameworks
@@ -18,7 +19,7 @@ from advisor.runtimes.commands import can_tell
 from advisor.scenario import Scenario, claimed_share, is_usual_split, offloads, support
 from advisor.scenario.capability import by_publisher
 from advisor.scenario.choices import Pair, runs
-from advisor.scenario.figures import margin_of
+from advisor.scenario.figures import Speed, margin_of
 from advisor.scenario.resolve import backends_of
 
 _ALONE: Final = {"framework"}
@@ -92,12 +93,24 @@ FLASH_ATTENTION = Remedy(
 
 
 def _backends(base: Base, *_: object) -> Iterator[Option]:
-    """What else the framework computes with on cards of this maker, where all lies on them."""
+    """What else the framework computes with on cards of this maker, where all lies on them.
+
+    Both back ends were measured on cards like these, one by one.
+    """
     scenario = base.scenario
     for backend in backends_of(scenario.gpu, scenario.framework):
         other = replace(scenario, backend=backend)
         if backend != scenario.backend and cards_hold(base, other):
-            yield make_option(base, BACKEND, {"backend": backend}, other)
+            option = make_option(base, BACKEND, {"backend": backend}, other)
+            if _is_measured(base.speed) and _is_measured(option.speed):
+                yield option
+
+
+def _is_measured(speed: Speed | None) -> bool:
+    """Whether the back end was measured on this card, or on several of its generation."""
+    if speed is None:
+        return False
+    return speed.cards >= MODELLED_FROM_GPUS or speed.decode_tok_s.evidence != "extrapolated"
 
 
 BACKEND = Remedy("change-backend", frozenset({"backend"}), "rebuild", _backends)

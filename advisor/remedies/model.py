@@ -34,6 +34,7 @@ from advisor.remedies.option import (
 )
 from advisor.remedies.search import held_share, holds_few
 from advisor.scenario import Scenario, can_split, offloads, support
+from advisor.scenario.capability import is_obtainable
 from advisor.scenario.choices import runs as can_run
 from advisor.scenario.resolve import default_context
 from advisor.scenario.support import without_lost_drafts
@@ -204,10 +205,7 @@ def _best_format(base: Base, scenario: Scenario) -> Format | None:
 
 
 def _formats(base: Base, scenario: Scenario) -> Iterator[Sized]:
-    """Formats to offer a smaller model in: what was released, and of others those that are smaller.
-
-    A format of more bits than the released one holds no more, and nobody publishes it.
-    """
+    """Formats to offer a smaller model in: what was released, and others of fewer bytes."""
     known, framework = base.knowledge, scenario.framework
     held = (known.formats[name] for name in scenario.model.native_formats)
     taken = (f for f in held if can_run(known, framework, f, scenario.gpu, scenario.model))
@@ -218,16 +216,16 @@ def _formats(base: Base, scenario: Scenario) -> Iterator[Sized]:
 
 
 def _unreleased(base: Base, scenario: Scenario) -> Iterator[Sized]:
-    """Formats to offer a smaller model in, the most faithful first.
+    """Formats to offer a smaller model in that can be had, the most faithful first.
 
-    A request that fits in a gentle format keeps it; so does one in 16 bits on a server whose card
-    computes in no fewer. What was asked for in fewer bits may come in more of them: the smaller
-    model leaves room for that.
+    A request that fits in a gentle format keeps it, as do 16 bits where a server's card computes in
+    no fewer. Of fewer bits there may be more.
     """
     own, model = base.scenario.precision, scenario.model
     runs = can_run(base.knowledge, scenario.framework, own, scenario.gpu, model)
     kept = base.fits and not _is_harsh(base)
-    faithful = faithful_formats(scenario, base.knowledge)
+    every = faithful_formats(scenario, base.knowledge)
+    faithful = [s for s in every if is_obtainable(scenario.framework, s[0], model)] or every
     full = own.family == "unquantized"
     first = kept or (full and not _has_eight_bits(scenario, faithful))
     if runs and first:

@@ -225,11 +225,10 @@ def _folded(names: Sequence[str]) -> str:
 def sources(doc: Advice) -> Mapping[int, str]:
     """Say at the first command of each kind what it holds that nobody asked for, by rank.
 
-    That is a file that nobody publishes, of which a note tells for the setup itself (rank 0), and
-    the sequences without which a server would not start.
+    That is a file that nobody publishes, for the setup itself at rank 0, and the sequences without
+    which a server would not start.
     """
-    found, own = dict[int, str](), {command.unpublished for command in doc.commands[:1]}
-    said = {"", *(own - {"parts", "images"})}
+    found, said = dict[int, str](), {""}
     for rank, commands in [(0, doc.commands), *((r.rank, r.commands) for r in doc.recommendations)]:
         for command in commands[:1]:
             news = {kind: text for kind, text in _beside(command) if kind not in said}

@@ -180,6 +180,10 @@ class Runtime:
     most_sequences: ClassVar[int] = 2**16
     """Where a search for the largest batch ends: more may fit, how many is not known."""
 
+    def lays_sixteen(self, _scenario: Scenario) -> bool:
+        """Whether weights that it packs itself lie on the card in 16 bits before it does."""
+        return False
+
     # ---- cache
 
     def uses_window(self, _shape: Shape) -> bool:

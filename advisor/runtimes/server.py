@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from advisor.runtimes.base import FLOAT_BYTES, CacheShape, Cells, Compute, Range, Runtime
 from advisor.scenario import split_of
+from advisor.scenario.capability import makes, repository_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -120,6 +121,16 @@ class Sglang(Server):
     sees_card = True
     overheads = ()
     captures_graphs = True
+
+    def lays_sixteen(self, scenario: Scenario) -> bool:
+        """Say so of FP8: its loader packs no module before the whole checkpoint is read.
+
+        Source: ``DefaultModelLoader.load_model`` of its ``model_loader/loader.py`` (0.5.23, line
+        1010), ``Fp8LinearMethod.create_fp8_weight_``. vLLM's loader packs module by module.
+        """
+        framework, precision, model = scenario.framework, scenario.precision, scenario.model
+        made = precision.family == "fp8" and makes(framework, precision, model)
+        return made and repository_of(model, precision) is None
 
     def activations(
         self, scenario: Scenario, _cache: CacheShape, _cells: Cells, policy: Mapping[str, float]

@@ -300,10 +300,22 @@ def _beyond(
     formats: Sequence[Format], framework: Framework, gpu: Gpu | None, model: Model
 ) -> Pair | None:
     """Take what the stated framework runs in another release, or built for the card by oneself."""
+    wider = _wider(formats, framework, gpu, model)
+    for tier in _tiers(formats, model) if framework.beyond else ():
+        running = [f for f in tier if not support.obstacle(wider, f, gpu, model)]
+        if listed := [f for f in running if f.name in framework.formats] or running:
+            return min(listed, key=support.quality_order), framework
+    return None
+
+
+def _wider(
+    formats: Sequence[Format], framework: Framework, gpu: Gpu | None, model: Model
+) -> Framework:
+    """Give the framework with what other releases or builds of it run, too."""
     also = framework.beyond
     more = (f.name for f in formats if f.name in also or f.kind in also)
     kinds = {model.shape.model_type, model.shape.outer_type}.intersection(also)
-    wider = replace(
+    return replace(
         framework,
         model_types=tuple(sorted({*framework.model_types, *kinds})),
         formats=(*framework.formats, *more),
@@ -314,11 +326,6 @@ def _beyond(
             if row.about != "card" or not gpu or gpu.architecture not in also
         ),
     )
-    for tier in _tiers(formats, model) if also else ():
-        running = [f for f in tier if not support.obstacle(wider, f, gpu, model)]
-        if listed := [f for f in running if f.name in framework.formats] or running:
-            return min(listed, key=support.quality_order), framework
-    return None
 
 
 def _card_free(
@@ -344,7 +351,8 @@ def _nothing_runs(
     model: Model,
     cards: int,
 ) -> str:
-    tried = [framework] if framework else [*knowledge.frameworks.values()]
+    wider = framework and _wider((), framework, gpu, model)
+    tried = [wider] if wider else [*knowledge.frameworks.values()]
     pairs = [(precision, candidate) for precision in formats for candidate in tried]
     known = [(precision, one) for precision, one in pairs if precision.name in one.formats]
     reasons = dict.fromkeys(

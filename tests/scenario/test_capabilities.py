@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.advice.preparation import variant_warnings
+from advisor.estimator import estimate_memory
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.parsing import parse
 from advisor.knowledge.types import Framework, Gpu, Knowledge
@@ -26,6 +27,7 @@ from advisor.scenario.settings import Request
 ADA = 8.9
 AMPERE = 8.0
 TURING = 7.5
+PACKED = frozenset({"GPTQ 4-bit by compressed-tensors", "GPTQ 8-bit by compressed-tensors"})
 
 
 @pytest.fixture(scope="module")
@@ -208,6 +210,21 @@ def test_tensorrt_llm_multiplies_fp8_by_channel_where_it_has_kernels(
         assert bool(support.why_not(runtime, knowledge.formats["FP8"], card, model)) != runs
 
 
+@pytest.mark.parametrize(
+    ("name", "packed"), [("phi-4", True), ("qwen3-32b", True), ("Qwen2.5-72B-Instruct", False)]
+)
+def test_vllm_takes_integers_of_compressed_tensors_from_turing_on(
+    knowledge: Knowledge, name: str, *, packed: bool
+) -> None:
+    """Of two models the known repository is packed so, of the third by GPTQ's own tools."""
+    for named in ("8x V100 SXM2 32GB", "8x TITAN V"):
+        request = Request(gpu=named, model=name, framework="vLLM", precision="INT4")
+        assert (resolve(request, knowledge).precision.name == "GPTQ 4-bit") != packed, named
+    vllm, asked_for = knowledge.frameworks["vLLM"], knowledge.formats["GPTQ 4-bit"]
+    for card in _cards(knowledge, TURING, 99):
+        assert not support.why_not(vllm, asked_for, card, _model(knowledge, name)), card.name
+
+
 @pytest.mark.parametrize("name", ["SmolLM3-3B", "GLM-4.7-Flash", "granite-4.0-h-small"])
 def test_what_its_autodeploy_backend_alone_runs_is_said_so(knowledge: Knowledge, name: str) -> None:
     runtime, model = knowledge.frameworks["TensorRT-LLM"], _model(knowledge, name)
@@ -243,7 +260,8 @@ def test_what_no_row_answers_is_left_to_the_lists(knowledge: Knowledge) -> None:
 
 def test_every_row_has_a_place_and_speaks_of_things_that_exist(knowledge: Knowledge) -> None:
     names = {
-        "weights": {*knowledge.formats, "FP8 by channel"}, "kv_cache": set(knowledge.kv_types),
+        "weights": {*knowledge.formats, "FP8 by channel", *PACKED},
+        "kv_cache": set(knowledge.kv_types),
         "dtype": {"float16", "bfloat16"},
     }  # fmt: skip
     for runtime in knowledge.frameworks.values():
@@ -490,3 +508,23 @@ def test_eight_bits_of_gptq_are_refused_there_where_the_model_refuses_float16(
     )
     said = [str(problem) for problem in problems_of(request, knowledge)]
     assert any("ExLlama's takes eight bits" in one for one in said)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "model", "framework", "holds"),
+    [
+        ("H200", "command-a-03-2025", "SGLang", False),
+        ("4x H100 SXM", "command-a-03-2025", "SGLang", True),
+        ("H200", "command-a-03-2025", "vLLM", True),
+        ("RTX A5000", "c4ai-command-r7b-12-2024", "SGLang", True),
+        ("RTX 3060 12GB", "c4ai-command-r7b-12-2024", "SGLang", False),
+        ("RTX 4060 Ti 16GB", "Qwen3-8B", "SGLang", True),
+    ],
+)
+def test_sglang_lays_16_bits_on_the_card_before_it_makes_fp8_of_them(
+    knowledge: Knowledge, gpu: str, model: str, framework: str, *, holds: bool
+) -> None:
+    """Nobody publishes the first two in FP8; vLLM packs module by module, Qwen3-8B is published."""
+    request = Request(gpu=gpu, model=model, framework=framework, precision="FP8")
+    memory = estimate_memory(resolve(request, knowledge), knowledge)
+    assert (memory.deficit_bytes == 0) == holds

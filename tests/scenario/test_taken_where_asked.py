@@ -32,7 +32,11 @@ def said(asked: dict[str, str]) -> str:
     [
         (VLLM | {"gpu": "V100 32GB", "precision": "half"}, "FP16", "which has dropped Volta"),
         (VLLM | {"gpu": "MI50", "precision": "gptq"}, "GPTQ 4-bit", "the fork vllm-gfx906"),
-        (VLLM | {"gpu": "P40", "precision": "gptq"}, "GPTQ 4-bit", "not built for Pascal"),
+        (
+            VLLM | {"gpu": "P40", "precision": "gptq", "model": "qwen3-14b"},
+            "GPTQ 4-bit",
+            "not built for Pascal",
+        ),
         (VLLM | {"precision": "Q4_K_M"}, "Q4_K_M", "through a plugin"),
         (VLLM | {"gpu": "A100 80GB", "model": "Qwen-14B"}, "FP16", "in the releases before"),
     ],

@@ -74,7 +74,7 @@ def test_every_line_that_an_error_tells_to_type_is_accepted() -> None:
                 "precision": "FP8",
                 "framework": "vLLM",
             },
-            "vLLM does not run on Tesla V100",
+            "FP8 needs compute capability 7.5",
             {"framework": "llama.cpp", "precision": "Q8_0"},
         ),
         (
