@@ -22,6 +22,7 @@ from advisor.scenario.figures import margin_of
 from advisor.scenario.resolve import backends_of
 
 _ALONE: Final = {"framework"}
+_AT_WORK: Final = {"workstation", "datacenter"}
 
 
 def _others(base: Base, *_: object) -> Iterator[Option]:
@@ -39,6 +40,23 @@ def _others(base: Base, *_: object) -> Iterator[Option]:
             if other.gpus != scenario.gpus:
                 change["gpus"] = other.gpus
             yield make_option(base, FRAMEWORK, change, other)
+
+
+def in_a_server(base: Base) -> Iterator[Scenario]:
+    """The first server that is kept up, where many requests do not fit and none was stated."""
+    own, known = base.scenario, base.knowledge
+    few = own.batch < known.policy["server_from_sequences"] or base.request.framework
+    if base.fits or few or own.framework.serves_batches or not _is_for_work(own):
+        return
+    for framework in known.frameworks.values():
+        if framework.serves_batches and support.upkeep(framework) is None:
+            moved = in_framework(base, framework, own.precision)
+            yield from [moved] if moved else []
+            return
+
+
+def _is_for_work(own: Scenario) -> bool:
+    return own.gpus > 1 or (own.gpu is not None and own.gpu.segment in _AT_WORK)
 
 
 def timed_elsewhere(base: Base, options: Iterable[Option]) -> Option | None:
