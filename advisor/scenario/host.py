@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.errors import RequestError, UserError
-from advisor.knowledge.catalogue import ALONE, PROCESSOR, Cards
+from advisor.knowledge.catalogue import ALONE, MAKERS, PROCESSOR, Cards
 from advisor.knowledge.layers import check_machine
 from advisor.knowledge.names import framework_called
 from advisor.knowledge.types import Knowledge
@@ -368,3 +368,16 @@ def said_here(request: Request, cards: Cards | None, knowledge: Knowledge) -> It
                 f"Other programs hold {held / GIB:.1f} GiB of the {card.name} now, which is not "
                 f"counted; --reserve {held / GIB:.1f}GB counts it."
             )
+
+
+def raised(scenario: Scenario) -> float | None:
+    """Say which share of its one memory a machine is told to let the GPU use; None: as it does."""
+    one_memory = scenario.gpu is not None and MAKERS[scenario.gpu.vendor].one_memory
+    return scenario.gpu_memory_utilization if one_memory else None
+
+
+def raised_said(scenario: Scenario, setting: str) -> str:
+    """Say so, where this setting is the one that tells it."""
+    share = raised(scenario)
+    told = share is not None and setting == "gpu_memory_utilization"
+    return f"The GPU may use {100 * (share or 0):.4g} % of the memory, as stated." if told else ""
