@@ -17,10 +17,9 @@ from advisor.memo import by_identity_up_to
 from advisor.runtimes import runtime_of
 from advisor.runtimes.base import NO_BYTES, CacheShape, CardShare, Placement, Range, Weights
 from advisor.runtimes.server import corrected_share, shown_bytes
-from advisor.scenario import Scenario, claimed_share, is_pipeline, pipeline_ranks, split_of
+from advisor.scenario import Scenario, claimed_share, is_pipeline, pipeline_ranks, raised, split_of
 from advisor.scenario.asked_format import unified_share
 from advisor.scenario.figures import Memory
-from advisor.scenario.host import raised
 from advisor.units import GIB
 
 if TYPE_CHECKING:
@@ -255,9 +254,8 @@ def _told(card: Card, gpu: Gpu | None, scenario: Scenario, knowledge: Knowledge)
 
 def claim_of(scenario: Scenario) -> Claim:
     """Say what of a card is claimed, and what other programs keep."""
-    return Claim(
-        claimed_share(scenario), round((scenario.reserve_gib or 0) * GIB), raised(scenario)
-    )
+    others = round((scenario.reserve_gib or 0) * GIB)
+    return Claim(claimed_share(scenario), others, raised(scenario))
 
 
 def _cache_share(framework: Framework, claim: Claim) -> float:

@@ -17,13 +17,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.errors import RequestError, UserError
-from advisor.knowledge.catalogue import ALONE, MAKERS, PROCESSOR, Cards
+from advisor.knowledge.catalogue import ALONE, PROCESSOR, Cards
 from advisor.knowledge.layers import check_machine
 from advisor.knowledge.names import framework_called
 from advisor.knowledge.types import Knowledge
 from advisor.models.stored_tensors import Model
 from advisor.reading import find_cards
 from advisor.reading.known import names_processor
+from advisor.scenario import raised
 from advisor.scenario.setting_kinds import quantities
 from advisor.scenario.settings import WITH_UNITS, Request
 from advisor.units import GB, GIB, counted
@@ -368,12 +369,6 @@ def said_here(request: Request, cards: Cards | None, knowledge: Knowledge) -> It
                 f"Other programs hold {held / GIB:.1f} GiB of the {card.name} now, which is not "
                 f"counted; --reserve {held / GIB:.1f}GB counts it."
             )
-
-
-def raised(scenario: Scenario) -> float | None:
-    """Say which share of its one memory a machine is told to let the GPU use; None: as it does."""
-    one_memory = scenario.gpu is not None and MAKERS[scenario.gpu.vendor].one_memory
-    return scenario.gpu_memory_utilization if one_memory else None
 
 
 def raised_said(scenario: Scenario, setting: str) -> str:
