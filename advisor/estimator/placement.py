@@ -17,7 +17,7 @@ from advisor.memo import by_identity_up_to
 from advisor.runtimes import runtime_of
 from advisor.runtimes.base import NO_BYTES, CacheShape, CardShare, Placement, Range, Weights
 from advisor.runtimes.server import corrected_share, shown_bytes
-from advisor.scenario import Scenario, claimed_share, is_pipeline, pipeline_ranks, split_of
+from advisor.scenario import Scenario, claimed_share, is_pipeline, pipeline_ranks, raised, split_of
 from advisor.scenario.asked_format import unified_share
 from advisor.scenario.figures import Memory
 from advisor.units import GIB
@@ -190,6 +190,8 @@ class Claim(Struct, frozen=True):
     """Share of the card, or of what is free beside the weights; None: what it needs."""
     others: int = 0
     """Bytes that other programs hold."""
+    raised: float | None = None
+    """Share of its one memory that a machine is told to let the GPU use."""
 
 
 class Card(Struct, frozen=True):
@@ -234,11 +236,9 @@ def _claimed(
     gpu: Gpu, capacity: int, framework: Framework, policy: Mapping[str, float], claim: Claim
 ) -> tuple[int, bool]:
     """Say what is usable, and whether the claimed share says so."""
-    usable, left = (
-        usable_bytes(gpu, capacity, framework, policy, one)
-        for one in (claim, Claim(None, claim.others))
-    )
-    return usable, usable < left
+    usable = usable_bytes(gpu, capacity, framework, policy, claim)
+    alone = replace(claim, fraction=None)
+    return usable, usable < usable_bytes(gpu, capacity, framework, policy, alone)
 
 
 def _told(card: Card, gpu: Gpu | None, scenario: Scenario, knowledge: Knowledge) -> Card:
@@ -254,7 +254,8 @@ def _told(card: Card, gpu: Gpu | None, scenario: Scenario, knowledge: Knowledge)
 
 def claim_of(scenario: Scenario) -> Claim:
     """Say what of a card is claimed, and what other programs keep."""
-    return Claim(claimed_share(scenario), round((scenario.reserve_gib or 0) * GIB))
+    others = round((scenario.reserve_gib or 0) * GIB)
+    return Claim(claimed_share(scenario), others, raised(scenario))
 
 
 def _cache_share(framework: Framework, claim: Claim) -> float:
@@ -265,7 +266,7 @@ def usable_bytes(
     gpu: Gpu, capacity: int, framework: Framework, policy: Mapping[str, float], claim: Claim
 ) -> int:
     """Say what a framework may use of a card like this one with ``capacity`` bytes."""
-    usable = capacity - _reserve(gpu, capacity, policy) - claim.others
+    usable = capacity - _kept(gpu, capacity, policy, claim) - claim.others
     if runtime_of(framework).context_outside_share and not gpu.unified_memory:
         usable -= _context(gpu, policy).central
     if claim.fraction is not None and not _shares_what_is_free(framework):
@@ -280,7 +281,7 @@ def largest_share(
     kept = policy[unified_share(gpu, policy)] / _PERCENT if gpu.unified_memory else 0.0
     claims = claim.fraction is not None and not _shares_what_is_free(framework)
     claimed = _share(claim.fraction or 0.0) if claims else 1.0
-    return min(1.0 - kept, claimed)
+    return min(claim.raised or 1.0 - kept, claimed)
 
 
 def _shares_what_is_free(framework: Framework) -> bool:
@@ -341,7 +342,9 @@ def _share(fraction: float) -> float:
     return fraction / _PERCENT if fraction > 1 else fraction
 
 
-def _reserve(gpu: Gpu, capacity: int, policy: Mapping[str, float]) -> int:
+def _kept(gpu: Gpu, capacity: int, policy: Mapping[str, float], claim: Claim) -> int:
+    if claim.raised is not None:
+        return round(capacity * (1 - claim.raised))
     if gpu.unified_memory:
         small = capacity <= policy.get(f"reserve_{gpu.segment}_small_bytes", 0.0)
         kept = f"reserve_{gpu.segment}_small_share" if small else unified_share(gpu, policy)

@@ -9,6 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from advisor.estimator.speed_rates import MODELLED_FROM_GPUS
+from advisor.knowledge.catalogue import MAKERS
 from advisor.models import text_alone
 from advisor.remedies.cards import that_divide
 from advisor.remedies.formats import in_framework, other_frameworks
@@ -23,6 +24,7 @@ from advisor.scenario.figures import Speed, margin_of
 from advisor.scenario.resolve import backends_of
 
 _ALONE: Final = {"framework"}
+_AT_WORK: Final = {"workstation", "datacenter"}
 
 
 def _others(base: Base, *_: object) -> Iterator[Option]:
@@ -40,6 +42,23 @@ def _others(base: Base, *_: object) -> Iterator[Option]:
             if other.gpus != scenario.gpus:
                 change["gpus"] = other.gpus
             yield make_option(base, FRAMEWORK, change, other)
+
+
+def in_a_server(base: Base) -> Iterator[Scenario]:
+    """The first server that is kept up, where many requests do not fit and none was stated."""
+    own, known = base.scenario, base.knowledge
+    few = own.batch < known.policy["server_from_sequences"] or base.request.framework
+    if base.fits or few or own.framework.serves_batches or not _is_for_work(own):
+        return
+    for framework in known.frameworks.values():
+        if framework.serves_batches and support.upkeep(framework) is None:
+            moved = in_framework(base, framework, own.precision)
+            yield from [moved] if moved else []
+            return
+
+
+def _is_for_work(own: Scenario) -> bool:
+    return own.gpus > 1 or (own.gpu is not None and own.gpu.segment in _AT_WORK)
 
 
 def timed_elsewhere(base: Base, options: Iterable[Option]) -> Option | None:
@@ -161,19 +180,34 @@ def larger_share(base: Base, *_: object) -> Iterator[Option]:
     SGLang keeps what it computes with outside, and nobody has measured how little that may be.
     """
     scenario = base.scenario
-    runtime, share = runtime_of(scenario.framework), claimed_share(scenario)
-    own = base.request.gpu_memory_utilization is None and not (
-        scenario.gpu and scenario.gpu.unified_memory
-    )
-    if not own or share is None or not runtime.context_outside_share or not _is_short(base, _TIGHT):
-        return
-    other = replace(scenario, gpu_memory_utilization=_SHARE)
-    if share < _SHARE and may_help(base, other):
-        yield make_option(base, SHARE, {"gpu_memory_utilization": _SHARE}, other)
+    share = _larger_share(base) if base.request.gpu_memory_utilization is None else None
+    other = replace(scenario, gpu_memory_utilization=share)
+    if share is not None and may_help(base, other):
+        yield make_option(base, SHARE, {"gpu_memory_utilization": share}, other)
+
+
+def _larger_share(base: Base) -> float | None:
+    """Of a server's card the usual larger share; of a machine's one memory what can be spared."""
+    scenario = base.scenario
+    gpu, share = scenario.gpu, claimed_share(scenario)
+    if gpu and MAKERS[gpu.vendor].one_memory:
+        return None if base.fits else _raised_share(base, gpu.vram_bytes or 0)
+    if share is None or share >= _SHARE or (gpu and gpu.unified_memory):
+        return None
+    outside = runtime_of(scenario.framework).context_outside_share
+    return _SHARE if outside and _is_short(base, _TIGHT) else None
 
 
 def _is_short(base: Base, margins: Collection[str] = ("thin",)) -> bool:
     return not base.fits or margin_of(base.memory, base.knowledge.policy) in margins
+
+
+def _raised_share(base: Base, memory: int) -> float | None:
+    """How much of its memory a machine can spare; whole percents, and none if that is no more."""
+    policy = base.knowledge.policy
+    spared = 100 * (1 - policy["system_ram_bytes"] / memory) if memory else 0.0
+    share = int(min(spared, policy["raised_limit_percent"])) / 100
+    return share if share * memory > (base.memory.usable_bytes or 0) else None
 
 
 STEPS = Remedy("smaller-steps", frozenset({"max_num_batched_tokens"}), "setting", smaller_steps)

@@ -85,6 +85,19 @@ def where_experts_move(base: Base) -> Scenario | None:
     return None if base.request.framework else in_placing(base)
 
 
+def where_experts_fit(base: Base) -> Scenario | None:
+    """The like for another model, which a stated server does not keep from RAM that was stated.
+
+    For one chat, and not on a card for rent.
+    """
+    own, oldest = base.scenario, base.knowledge.policy["upgrade_oldest_year"]
+    rented = (
+        own.gpu and own.gpu.segment == "datacenter" and (own.gpu.released or "") >= f"{oldest:.0f}"
+    )
+    leaves = own.batch == 1 and own.ram_bytes is not None and not rented
+    return where_experts_move(base) or (in_placing(base) if leaves else None)
+
+
 def in_placing(base: Base, precision: Format | None = None) -> Scenario | None:
     """The request in the framework that places layers, where its own does not.
 
@@ -272,14 +285,14 @@ def _longer(base: Base, limits: Limits, _: object) -> Iterator[Option]:
         return
     tokens = int(base.knowledge.policy["usual_context_tokens"])
     tokens = min(tokens, scenario.model.trained_context_tokens or tokens)
-    chat = base.knowledge.policy["chat_context_tokens"]
+    enough = base.knowledge.policy["narrow_context_tokens"]
     while tokens >= 2 * scenario.context_tokens:
         for longer in _with_context(base, tokens, limits.max_context_tokens or 0):
             change: dict[str, object] = {"context": tokens}
             if longer.cpu_experts != scenario.cpu_experts:
                 change["cpu_experts"] = longer.cpu_experts
             option = make_option(base, LONGER, change, longer)
-            room = option.margin == "ample" or (option.margin == "narrow" and tokens <= chat)
+            room = option.margin == "ample" or (option.margin == "narrow" and tokens <= enough)
             if option.fits and (room or "cpu_experts" in change):
                 yield option
                 return

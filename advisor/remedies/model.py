@@ -19,8 +19,8 @@ from advisor.knowledge.merit import merit_of, purposes
 from advisor.knowledge.types import Format
 from advisor.models.stored_tensors import Model
 from advisor.remedies.formats import Sized, faithful_formats
-from advisor.remedies.framework import FOR_IMAGES
-from advisor.remedies.kv_cache import fewest_experts_out, moves_experts, where_experts_move
+from advisor.remedies.framework import FOR_IMAGES, in_a_server
+from advisor.remedies.kv_cache import fewest_experts_out, moves_experts, where_experts_fit
 from advisor.remedies.option import (
     Base,
     Effort,
@@ -41,7 +41,7 @@ from advisor.scenario.support import without_lost_drafts
 
 _MOST_MODELS = 5
 _MOST_PEERS, _MOST_PEERS_TRIED = 2, 10
-_CLEARLY_SMALLER = 0.85
+_CLEARLY_SMALLER, _LEAST_BESIDE_RAM = 0.85, 0.6
 _LEAST_OF_A_STEP, _SMALL, _LARGE = 0.35, 6e9, 5e10
 """Of the next smaller model of a series: its share of the parameters; those that are few, many."""
 _MOST_TIMES_LARGER, _FEW_ACTIVE = 2.5, 0.35
@@ -169,7 +169,8 @@ def _in_best_format(base: Base, model: Model, remedy: Remedy) -> Option | None:
     if base.request.config:
         change["config"] = None
     other = on_the_larger(base, replace(scenario, precision=precision))
-    option = make_option(base, remedy, change, other, steps=1 + ("precision" in change))
+    effort: Effort = "rebuild" if other.framework is not base.scenario.framework else remedy.effort
+    option = make_option(base, remedy, change, other, effort=effort, steps=len(change))
     return option if option.fits else None
 
 
@@ -177,7 +178,7 @@ def _placed(base: Base, model: Model) -> tuple[Scenario, Format] | None:
     """Wholly on the cards where they hold it, else split as was stated; with its format."""
     own = base.scenario
     whole = [replace(own, gpu_layers=None, cpu_experts=0)] if offloads(own) else []
-    for start in (*whole, own):
+    for start in (*in_a_server(base), *whole, own):
         scenario = _with_model(base, start, model)
         precision = _best_format(base, scenario) if scenario else None
         if scenario and precision:
@@ -350,11 +351,11 @@ def _beside_ram(base: Base) -> Iterator[Option]:
     In the usual format of the program, or as released; the best first, one of each family.
     """
     own, families = base.scenario, set[str]()
-    start = where_experts_move(base)
+    start = where_experts_fit(base)
     if start is None:
         return
     whole = replace(start, gpu_layers=None, cpu_experts=0)
-    for record in _of_its_size(base, own.model):
+    for record in _of_its_size(base, own.model, _LEAST_BESIDE_RAM):
         model = sized_record(record.name, base.knowledge) if record.family not in families else None
         if model and model.shape.moe and model.active_parameters <= own.model.parameters / 2:
             option = _with_experts_out(base, whole, model)
@@ -386,12 +387,11 @@ def _with_experts_out(base: Base, whole: Scenario, model: Model) -> Option | Non
     return make_option(base, MIXTURE, change, other, effort=effort, steps=len(change))
 
 
-def _of_its_size(base: Base, own: Model) -> Sequence[ModelRow]:
+def _of_its_size(base: Base, own: Model, least: float = _CLEARLY_SMALLER) -> Sequence[ModelRow]:
     """List recent models about as large, or half as large of the own family; the best first."""
-    least, most = own.parameters * _CLEARLY_SMALLER, own.parameters * _MOST_TIMES_LARGER
-    found = _recent(base, own, own.parameters / 2, most)
-    alike = (row for row in found if row.parameters >= least or row.family == own.family)
-    return sorted(alike, key=lambda row: -merit_points(base, row))
+    found = _recent(base, own, own.parameters / 2, own.parameters * _MOST_TIMES_LARGER)
+    fit = (r for r in found if r.parameters >= own.parameters * least or r.family == own.family)
+    return sorted(fit, key=lambda row: -merit_points(base, row))
 
 
 REMEDY = Remedy("smaller-model", frozenset({"model"}), "download", propose, told_by="model")

@@ -14,7 +14,7 @@ from advisor.report import figures as f
 from advisor.report.figures import counted, flag, known, say
 from advisor.report.memory_view import fewer_held, layers_of, runs, sequences_in
 from advisor.report.views import View, article
-from advisor.units import rate
+from advisor.units import MIB, rate
 
 if TYPE_CHECKING:
     from advisor.advice.configuration import SetupDoc
@@ -291,6 +291,7 @@ WRITERS: Mapping[str, Callable[[Advice, Recommendation], str]] = {
     "option.stages": lambda _, i: str(i.change.get("stages", "")),
     "option.stage_cards": lambda _, i: str(i.setup.gpus // (i.change.get("stages") or 1)),
     "option.claimed": lambda _, i: _claimed(i.change.get("gpu_memory_utilization")),
+    "option.usable_mib": lambda _, i: f"{(i.after.usable_bytes or 0) // MIB}",
     "option.backend": lambda _, i: str(i.change.get("backend", "")),
     "option.besides": lambda d, i: f.listed(_besides(d, i)),
     "option.extra_cards": lambda d, i: _extra_cards(i.setup.gpus - _owned(d, i.setup)),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from advisor.errors import RequestError
-from advisor.knowledge.catalogue import ALONE, BACKENDS, are_machines
+from advisor.knowledge.catalogue import ALONE, BACKENDS, MAKERS, are_machines
 from advisor.knowledge.types import Format, Framework, Gpu, KvType
 from advisor.scenario.capability import asked, cut_width, refusal
 from advisor.scenario.settings import Prefer, Stated, Use
@@ -99,6 +99,12 @@ def claimed_share(scenario: Scenario) -> float | None:
     return usual if usual is None or told is None else told
 
 
+def raised(scenario: Scenario) -> float | None:
+    """Say which share of its one memory a machine lets the GPU use, as told; None: as usual."""
+    gpu = scenario.gpu
+    return scenario.gpu_memory_utilization if gpu and MAKERS[gpu.vendor].one_memory else None
+
+
 def with_batch(scenario: Scenario, batch: int) -> Scenario:
     """Give it another batch, and as many rows of logits where those follow the batch."""
     if batch == scenario.batch:
@@ -119,10 +125,8 @@ def offloads(scenario: Scenario) -> bool:
 
 def is_split(scenario: Scenario) -> bool:
     """Say whether the request itself leaves layers or experts in system RAM."""
-    layers = scenario.gpu_layers
-    return scenario.cpu_experts > 0 or (
-        layers is not None and layers <= scenario.model.shape.layers
-    )
+    layers, most = scenario.gpu_layers, scenario.model.shape.layers
+    return scenario.cpu_experts > 0 or (layers is not None and layers <= most)
 
 
 def is_mixed(scenario: Scenario) -> bool:

@@ -165,10 +165,12 @@ def makes(framework: Framework, precision: Format, model: Model) -> bool:
 def is_obtainable(framework: Framework, precision: Format, model: Model) -> bool:
     """Whether somebody is known to publish the weights so, or the program makes them so itself.
 
-    GGUF files are there for nearly every model, and whoever names files of their own has them.
+    GGUF files are there for nearly every model; where repositories are known, what they hold.
     """
-    if model.hf_id is None or model.stored or model.held_format or precision.kind == "gguf":
+    if model.hf_id is None or model.stored or model.held_format:
         return True
+    if precision.kind == "gguf":
+        return not _has_gguf(model) or seen_gguf(model, precision) is not None
     made = precision.family == "unquantized" or makes(framework, precision, model)
     return made or repository_of(model, precision) is not None
 
@@ -180,8 +182,8 @@ def is_likely_had(framework: Framework, precision: Format, model: Model) -> bool
     """
     if precision.kind != "gguf" or not _has_gguf(model):
         return is_obtainable(framework, precision, model)
-    address = seen_gguf(model, precision) or ""
-    return bool(address) and address.partition(":")[2] in {"", precision.name}
+    address = seen_gguf(model, precision)
+    return address is not None and address.partition(":")[2] in {"", precision.name}
 
 
 def _has_gguf(model: Model) -> bool:

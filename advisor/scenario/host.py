@@ -24,6 +24,7 @@ from advisor.knowledge.types import Knowledge
 from advisor.models.stored_tensors import Model
 from advisor.reading import find_cards
 from advisor.reading.known import names_processor
+from advisor.scenario import raised
 from advisor.scenario.setting_kinds import quantities
 from advisor.scenario.settings import WITH_UNITS, Request
 from advisor.units import GB, GIB, counted
@@ -364,3 +365,10 @@ def said_here(request: Request, cards: Cards | None, knowledge: Knowledge) -> It
                 f"Other programs hold {held / GIB:.1f} GiB of the {card.name} now, which is not "
                 f"counted; --reserve {held / GIB:.1f}GB counts it."
             )
+
+
+def raised_said(scenario: Scenario, setting: str) -> str:
+    """Say so, where this setting is the one that tells it."""
+    share = raised(scenario)
+    told = share is not None and setting == "gpu_memory_utilization"
+    return f"The GPU may use {100 * (share or 0):.4g} % of the memory, as stated." if told else ""

@@ -49,6 +49,7 @@ from advisor.scenario.host import (
     cards_here,
     either_of,
     pace_fields,
+    raised_said,
     ram_pace,
     said_here,
     said_of,
@@ -175,7 +176,8 @@ def _settings_said(scenario: Scenario) -> Iterator[str]:
     for name, sentence in _OF_SERVERS.items():
         if value := getattr(scenario, name):
             known = name not in SWITCHES or any(name in one.says for one in framework.commands)
-            other = f"--{name.replace('_', '-')} changes nothing in {framework.name}."
+            nothing = f"--{name.replace('_', '-')} changes nothing in {framework.name}."
+            other = raised_said(scenario, name) or nothing
             yield sentence.format(value) if known and framework.serves_batches else other
 
 

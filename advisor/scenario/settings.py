@@ -41,7 +41,8 @@ class Stated(Struct, frozen=True, kw_only=True):
         counts=("cores", "core"), listed_before="draft_model", called=("cores", "threads"),
     )] = None
     gpu_memory_utilization: Annotated[float | None, Setting(
-        "Share of each card that a server claims: 0.9 or 90%.", _MEMORY, "as the framework does",
+        "Share of each card that a server claims, or of a Mac that its GPU may use: 0.9 or 90%.",
+        _MEMORY, "as the framework or the system does",
         least=0.01, most=1, called=("mem-fraction-static", "cuda-memory-fraction"),
     )] = None
     max_num_batched_tokens: Annotated[int | None, Setting(
