@@ -22,8 +22,7 @@ _END: Final = "-GGUF"
 _NOT_WORD: Final = re.compile(r"[^A-Za-z0-9.]+")
 _ONE_FILE_GB: Final = 50
 """What is larger lies in parts on the hub, and Ollama pulls none of several (hub-docs, 2702)."""
-DTYPES = ("float16", "bfloat16")
-"""Types that a model of 16 bits or fewer is computed in."""
+DTYPES = ("float16", "bfloat16")  # in which models of 16 bits or fewer are computed
 
 
 def asked(
@@ -370,11 +369,10 @@ def _words(text: str) -> str:
 
 def gguf(model: Model, precision: Format) -> str:
     """Name the GGUF file: the one that is there, else one named after model and format."""
-    stored = model.stored
-    if stored and stored.kind == "gguf" and stored.format_name == precision.name:
-        return file_word(stored.files[0].name)
-    kind = {"FP16": "F16", "FP32": "F32"}.get(precision.name, precision.name)
-    return f"{file_word(model.name)}-{kind.split(' ')[0]}.gguf"
+    if (own := model.stored) and (own.kind, own.format_name) == ("gguf", precision.name):
+        return file_word(own.files[0].name)
+    kind = precision.name.replace("FP", "F", precision.family == "unquantized").split(" ")[0]
+    return f"{file_word(model.name)}-{kind}.gguf"
 
 
 def own_gguf(model: Model, precision: Format) -> str | None:
@@ -393,8 +391,8 @@ def ollama_from(model: Model, precision: Format) -> str:
 def _library_tag(model: Model, precision: Format) -> Tag | None:
     from advisor.reading.format_patterns import tag_of  # noqa: PLC0415  of one framework
 
-    known = model.hf_id and not (model.stored or "gguf" in model.hf_id.casefold())
-    return tag_of(model.name, precision.name) if known else None
+    own = model.stored or "gguf" in (model.hf_id or "gguf").casefold()
+    return None if own else tag_of(model.name, precision.name)
 
 
 def projector(model: Model) -> str | None:
