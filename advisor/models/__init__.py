@@ -188,16 +188,15 @@ def _holds_weights(path: Path) -> bool:
 
 
 def _from_config(path: Path) -> Model:
-    from advisor.models.any_config import load_config  # noqa: PLC0415
-    from advisor.models.stated_format import counted_beside, stated_beside  # noqa: PLC0415
+    from advisor.models import any_config, stated_format  # noqa: PLC0415
 
     file = path / "config.json" if path.is_dir() else path
-    shape = counted_beside(file, load_config(path))
+    shape = stated_format.counted_beside(file, any_config.load_config(path))
     if shape.counts is None:
         raise _unknown_size(path, shape)
     name = path.resolve().name if path.is_dir() else path.stem
     model = _of_shape(name, shape, shape.counts)
-    stated = stated_beside(file, shape)
+    stated = stated_format.stated_beside(file, shape)
     return _in_format(model, stated) if stated else model
 
 

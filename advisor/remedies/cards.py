@@ -371,14 +371,13 @@ FEWER = Remedy("fewer-gpus", frozenset({"gpu", "gpus"}), "setting", _fewer)
 def _split_requests(base: Base, *_: object) -> Iterator[Option]:
     """The same cards and requests, where a latent cache is copied or one card holds the model."""
     scenario = base.scenario
+    ways = split_ways(scenario)
     if scenario.split or not scenario.batch >= scenario.gpus > 1:
         return
     copied = scenario.model.shape.mla is not None and split_of(scenario) == "tensor"
-    ways = split_ways(scenario)
     for way in (*(["dp-attention"] if copied else []), "data"):
         if way in ways:
-            other = replace(scenario, split=way)
-            yield make_option(base, SPLIT, {"split": way}, other)
+            yield make_option(base, SPLIT, {"split": way}, replace(scenario, split=way))
 
 
 SPLIT = Remedy("split-requests", frozenset({"split"}), "setting", _split_requests)
@@ -391,10 +390,11 @@ def _in_stages(base: Base, *_: object) -> Iterator[Option]:
     copied = not shape.mla and 0 < (shape.kv_heads or 0) < scenario.gpus
     if scenario.split or scenario.stages or offloads(scenario) or (usual and not copied):
         return
-    ways = (replace(scenario, stages=n) for n in range(2, scenario.gpus // 2 + 1))
+    whole = (n for n in range(2, scenario.gpus // 2 + 1) if scenario.gpus % n == 0)
+    ways = (replace(scenario, stages=n) for n in whole)
     found = [way for way in ways if split_of(way) == "tensor"][: None if usual else 1]
-    every = [make_option(base, STAGES, {"stages": one.stages}, one) for one in found]
-    yield from sorted(every, key=lambda option: option.memory.held_sequences or 0)[-1:]
+    every = (make_option(base, STAGES, {"stages": one.stages}, one) for one in found)
+    yield from sorted(every, key=lambda o: o.memory.held_sequences or 0)[-1:]
 
 
 STAGES = Remedy("share-in-stages", frozenset({"stages"}), "setting", _in_stages)
