@@ -350,6 +350,49 @@ def test_gemma_4_keeps_no_fp8_cache_before_ada(
     assert ("attended to by Triton" in problems) is refused
 
 
+@pytest.mark.parametrize(
+    ("card", "model", "refused"),
+    [
+        ("RTX 3090", "gemma-3-12b-it", True),
+        ("RTX 4090", "gemma-3-12b-it", False),
+        ("RTX 3090", "qwen3-8b", False),
+    ],
+)
+def test_models_whose_images_see_each_other_keep_no_fp8_cache_before_ada(
+    knowledge: Knowledge,
+    card: str,
+    model: str,
+    refused: bool,  # noqa: FBT001
+) -> None:
+    request = Request(gpu=card, model=model, framework="vLLM", kv_cache="fp8", precision="AWQ")
+    problems = "; ".join(str(one) for one in problems_of(request, knowledge))
+    assert ("tokens of an image see each other" in problems) is refused
+
+
+@pytest.mark.parametrize(
+    ("model", "refused"), [("gemma-4-26b-a4b-it", True), ("gemma-4-31b-it", False)]
+)
+def test_sglang_packs_no_experts_of_gemma_4_while_it_loads(
+    knowledge: Knowledge,
+    model: str,
+    refused: bool,  # noqa: FBT001
+) -> None:
+    request = Request(gpu="RTX PRO 6000", model=model, framework="SGLang", precision="NF4")
+    problems = "; ".join(str(one) for one in problems_of(request, knowledge))
+    assert ("whose name ends in .weight alone" in problems) is refused
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("4 bits", "Q4_K_M"), ("8-bits", "Q8_0"), ("int8_float16", "Q8_0"), ("16fp", "FP16")],
+)
+def test_bits_are_read_in_the_plural_and_beside_the_type_that_computes(
+    knowledge: Knowledge, text: str, name: str
+) -> None:
+    request = Request(gpu="RTX 3090", model="llama-3.1-8b", precision=text)
+    assert resolve(request, knowledge).precision.name == name
+
+
 @pytest.mark.parametrize("framework", ["ExLlamaV3", "MLX-LM", "TGI"])
 def test_runtimes_that_write_text_embed_nothing(knowledge: Knowledge, framework: str) -> None:
     model = _model(knowledge, "Qwen3-Embedding-8B")
