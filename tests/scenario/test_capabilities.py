@@ -380,6 +380,9 @@ def test_sglang_packs_no_experts_of_gemma_4_while_it_loads(
     request = Request(gpu="RTX PRO 6000", model=model, framework="SGLang", precision="NF4")
     problems = "; ".join(str(one) for one in problems_of(request, knowledge))
     assert ("whose name ends in .weight alone" in problems) is refused
+    packed = replace(request, precision="AWQ")
+    problems = "; ".join(str(one) for one in problems_of(packed, knowledge))
+    assert ("compute SiLU alone" in problems) is refused
 
 
 @pytest.mark.parametrize(
