@@ -62,6 +62,8 @@ def _table(name: str) -> Sequence[Row]:
 
 _LAYERS_ON_CARD = re.compile(r"PARTIAL OFFLOAD ngl=(\d+)|\bngl=(\d+)")
 _EXPERTS_IN_RAM = re.compile(r"MoE experts of (\d+) layers on CPU")
+_RAM = re.compile(r"\bram=(?:([\d.]+)GB/s|DDR\d-(\d+) x(\d+))")
+"""Bandwidth as measured or stated, or MT/s and channels of 64 bits."""
 _CACHE = re.compile(r"\b(?:kv|type_k|ctk)[= ]([\w.]+)|-ctk ([\w.]+)", re.IGNORECASE)
 _POWER = re.compile(
     r"\bpl=(\d+)W|power limited (\d+) ?W|section: (\d+)W TDP|power-limited to (\d+) ?W"
@@ -98,6 +100,8 @@ class Conditions(Struct, frozen=True):
     """Layers on the card where not all; None: all, or not stated."""
     cpu_experts: int
     """Layers, among those on the card, whose experts lie in system RAM."""
+    ram_bytes_s: float | None
+    """Bandwidth of the system RAM, as stated or by type and channels."""
     cache: str | None
     """Cache type of the knowledge base; None: one that it does not know."""
     flash: bool | None
@@ -128,6 +132,7 @@ def conditions_of(row: Row) -> Conditions:
     return Conditions(
         gpu_layers=_number(_LAYERS_ON_CARD, note) if partial or experts else None,
         cpu_experts=experts or 0,
+        ram_bytes_s=_ram_bytes_s(note),
         cache=_cache(note),
         flash=_flash(note),
         ubatch=_number(_UBATCH, note),
@@ -151,6 +156,14 @@ def _number(pattern: re.Pattern[str], text: str) -> int | None:
     if found is None:
         return None
     return next((int(group) for group in found.groups() if group), None)
+
+
+def _ram_bytes_s(note: str) -> float | None:
+    found = _RAM.search(note)
+    if found is None:
+        return None
+    stated, rate, channels = found.groups()
+    return float(stated) * 1e9 if stated else int(rate) * 1e6 * 8 * int(channels)
 
 
 def _cache(note: str) -> str | None:

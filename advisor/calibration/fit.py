@@ -242,6 +242,8 @@ priors = Priors(
         "launch of backend": Prior(1, 0.4),
         "copied": Prior(0.8, 0.2),
         "copied experts": Prior(0.8, 0.4),
+        "copied in RAM": Prior(0.8, 0.5),
+        "machine": Prior(1, 0.15),
     }
 )
 
@@ -273,10 +275,10 @@ def fit_prefill(
     runs: Sequence[Run], falls: float, group_of: GroupOf, *, start: Values | None = None
 ) -> PrefillModel:
     """Fit shares of the peak, by unit, architecture, format and card."""
-    counts = Counter((run.card, run.split) for run in runs)
+    counts = Counter((run.card, run.split and run.source) for run in runs)
     cases = []
     for run in runs:
-        weight = weight_of(counts[run.card, run.split])
+        weight = weight_of(counts[run.card, run.split and run.source])
         cases.append(Case(terms(run, falls, group_of), run.prompt_tokens / run.tok_s, weight))
     values = fit(cases, priors, width=0.12, start=start, most_steps=8 if start else 40)
     return PrefillModel(values, falls, group_of, frozenset(card for card, _ in counts))
@@ -328,14 +330,20 @@ def terms(run: Run, falls: float, group_of: GroupOf) -> tuple[Term, ...]:
 
 
 def _copies(run: Run) -> Iterator[Term]:
-    """Write what every micro-batch copies out of system RAM."""
+    """Write what every micro-batch copies out of system RAM, over its bus and over the lanes.
+
+    How much faster or slower a machine does it is fitted and not told.
+    """
     scenario = run.scenario
     assert scenario.gpu
     lanes = lanes_bytes_s(scenario.gpu)
-    if run.split and lanes:
-        times = ceil(run.prompt_tokens / scenario.ubatch) / lanes
-        yield Term(times * run.reads.host_bytes, (("copied", -1.0),))
-        yield Term(times * run.reads.host_expert_bytes, (("copied experts", -1.0),))
+    ram = scenario.ram_bandwidth_bytes_s
+    if run.split and lanes and ram:
+        times, own = ceil(run.prompt_tokens / scenario.ubatch), (f"machine:{run.source}", 1.0)
+        dense, experts = times * run.reads.host_bytes, times * run.reads.host_expert_bytes
+        yield Term(dense / lanes, (("copied", -1.0), own))
+        yield Term(experts / lanes, (("copied experts", -1.0), own))
+        yield Term((dense + experts) / ram, (("copied in RAM", -1.0), own))
 
 
 def card_tflops(model: PrefillModel, runs: Sequence[Run]) -> dict[tuple[str, str], float]:

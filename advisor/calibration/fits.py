@@ -34,6 +34,7 @@ from advisor.calibration.fit import (
     fit,
     fit_prefill,
     predict,
+    weight_of,
 )
 from advisor.calibration.observations import Observation, observations
 from advisor.calibration.runs import Run, is_prompt, runs_of
@@ -57,6 +58,7 @@ priors = Priors(
         "dense beside experts": Prior(0.5, 0.3),
         "experts": Prior(0.55, 0.3),
         "hand over": Prior(100e-6, 0.7),
+        "machine": Prior(1, 0.15),
     }
 )
 
@@ -86,10 +88,12 @@ def fit_extra(
 ) -> Extra:
     """Fit the parameters of the terms."""
     cases = []
+    counts = Counter(run.source for run in runs if run.split)
     for run in runs:
         found = terms(run)
         if found is not None:
-            cases.append(Case(found, run.scenario.batch / run.tok_s))
+            weight = weight_of(counts[run.source]) if run.split else 1.0
+            cases.append(Case(found, run.scenario.batch / run.tok_s, weight))
     return Extra(fit(cases, priors, width=0.12, start=start), terms)
 
 
@@ -147,7 +151,10 @@ def _packed_experts(run: Run, cards: int, policy: Policy) -> Iterator[Term]:
 
 
 def offload_terms(alone: Seconds) -> Callable[[Run], tuple[Term, ...] | None]:
-    """Write a step with weights in system RAM: the card's part, then what lies in RAM."""
+    """Write a step with weights in system RAM: the card's part, then what lies in RAM.
+
+    How much slower or faster than others a machine works on the latter is fitted and not told.
+    """
 
     def terms(run: Run) -> tuple[Term, ...] | None:
         bandwidth = run.scenario.ram_bandwidth_bytes_s
@@ -157,11 +164,12 @@ def offload_terms(alone: Seconds) -> Callable[[Run], tuple[Term, ...] | None]:
         dense = (reads.host_bytes + reads.host_cache_bytes) / bandwidth
         experts = reads.touched(1) * reads.host_expert_bytes / bandwidth
         name = "dense beside experts" if run.moe else "dense"
+        own = (f"machine:{run.source}", 1.0)
         return (
             Term(alone(run), ()),
-            Term(dense, ((name, -1.0),)),
-            Term(experts, (("experts", -1.0),)),
-            Term(float(reads.host_expert_layers), (("hand over", 1.0),)),
+            Term(dense, ((name, -1.0), own)),
+            Term(experts, (("experts", -1.0), own)),
+            Term(float(reads.host_expert_layers), (("hand over", 1.0), own)),
         )
 
     return terms

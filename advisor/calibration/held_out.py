@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from advisor.calibration.decode import fit_decode, fit_engines
 from advisor.calibration.fit import fit_prefill
-from advisor.calibration.fits import Fitted, Material, Parts, batch_terms, fit_extra, offload_terms
+from advisor.calibration.fits import Extra, Fitted, Material, Parts, batch_terms, fit_extra
 from advisor.calibration.runs import Run, unit_of
 from advisor.estimator.speed_fields import Range
 from advisor.estimator.speed_rates import MODELLED_FROM_GPUS
@@ -60,9 +60,12 @@ def validate(material: Material, fitted: Fitted) -> Sequence[Held]:
     found += _models(material, fitted)
     found += _prompts(material, fitted, "configuration", _fold)
     found += _prompts(material, fitted, "card", lambda run: run.card[0])
+    found += _prompts(material, fitted, "source", _source_of_splits(material))
     found += _engines(material, fitted, "configuration", _engine_fold)
     found += _engines(material, fitted, "card", lambda run: run.card[0])
-    found += _extras(material, fitted)
+    found += _extra(fitted.batch, material.batches, "batch", "configuration")
+    found += _extra(fitted.offload, material.splits, "offload", "configuration")
+    found += _extra(fitted.offload, material.splits, "offload", "source")
     found += _several_cards(material, fitted)
     return found
 
@@ -113,6 +116,12 @@ def _cards_like(runs: Iterable[Run], wanted: Run) -> int:
     })  # fmt: skip
 
 
+def _source_of_splits(material: Material) -> Callable[[Run], str]:
+    """Group runs by machine where its RAM was measured; all others are one group."""
+    machines = {run.source for run in material.prompts if run.split}
+    return lambda run: run.source if run.source in machines else ""
+
+
 def _prompts(
     material: Material, fitted: Fitted, held_out: HeldOut, group_of: Callable[[Run], str]
 ) -> Iterator[Held]:
@@ -122,7 +131,8 @@ def _prompts(
         sizes = {unit_of(run, material.policy.falls) for run in rest}
         for run in out:
             known = run.card in model.known
-            if run.split and held_out == "card":  # of one laptop alone, whose lanes nobody timed
+            # With a card all that is known of its machine's RAM would go.
+            if held_out != "configuration" and run.split != (held_out == "source"):
                 continue
             if not known and unit_of(run, material.policy.falls) not in sizes:
                 continue
@@ -149,20 +159,15 @@ def _engines(
             yield Held(run, speed, held_out, group, "engine", len(others), known)
 
 
-def _extras(material: Material, fitted: Fitted) -> Iterator[Held]:
-    parts = Parts(material.policy, fitted.decode, fitted.prefill, fitted.engines, fitted.tflops)
-    jobs = (
-        ("batch", material.batches, batch_terms(parts), fitted.batch),
-        ("offload", material.splits, offload_terms(parts.alone), fitted.offload),
-    )
-    for kind, runs, terms, whole in jobs:
-        for group, rest, out in _groups(runs, lambda run: "\0".join(run.configuration)):
-            model = fit_extra(rest, terms, start=whole.values)
-            for run in out:
-                seconds = model.seconds(run)
-                if seconds is not None:
-                    speed = run.scenario.batch / seconds
-                    yield Held(run, speed, "configuration", group, kind)
+def _extra(whole: Extra, runs: Sequence[Run], kind: str, held_out: HeldOut) -> Iterator[Held]:
+    by_source = held_out == "source"
+    named = (lambda run: run.source) if by_source else lambda run: "\0".join(run.configuration)
+    for group, rest, out in _groups(runs, named):
+        model = fit_extra(rest, whole.terms, start=whole.values)
+        for run in out:
+            seconds = model.seconds(run)
+            if seconds is not None:
+                yield Held(run, run.scenario.batch / seconds, held_out, group, kind)
 
 
 def _models(material: Material, fitted: Fitted) -> Iterator[Held]:
@@ -223,13 +228,13 @@ def situation(held: Held, material: Material) -> str | None:
         if held.held_out == "configuration":
             return "prefill_card" if held.known else None
         return "prefill" if held.cards else "prefill_unmeasured"
-    if held.kind == "prompt offload":
-        return "prefill_offload"
+    if held.kind in {"offload", "prompt offload"}:
+        if held.held_out != "source" or held.kind != "offload":
+            return "prefill_offload" if held.held_out == "source" else None
+        return "offload_experts" if run.moe else "offload"
     if held.kind == "engine":
         engine = f"engine {run.scenario.framework.name}"
         return engine if held.held_out == "configuration" else None
-    if held.kind == "offload":
-        return "offload_experts" if run.moe else "offload"
     return held.kind.replace(" ", "_")
 
 

@@ -144,10 +144,12 @@ _REPOSITORY = re.compile(r"(?:github:|https://github\.com/)([\w.-]+/[\w.-]+)")
 _SHARED_RUN = re.compile(r"data/community/([\w.-]+)/")
 _THREAD = re.compile(r"/(?:pull|issues|discussions)/\d+ \(([\w-]+)")
 _USER = re.compile(r"user=([\w.-]+)")
+_MACHINE = re.compile(r"\bmachine=([\w-]+)")
 _RAW_OUTPUT = frozenset({
     "XiongjieDai/GPU-Benchmarks-on-LLM-Inference", "kyuz0/amd-strix-halo-toolboxes",
     "lhl/strix-halo-testing", "1337hero/rx7900xtx-llama-bench-vulcan", "PrismML-Eng/Bonsai-demo",
     "ghost91-/llama-bench", "LottoLottoLotto/4x3090-llm-benchmarks", "ggml-org/llama.cpp",
+    "msb-msb/insiderllm-bench-results", "GoodOlClint/homelab", "notwitcheer/llm-bench-rig",
 })  # fmt: skip
 """Sources that show what a tool printed; the others report figures or are filled in by hand."""
 _SELF_REPORTED = (
@@ -267,7 +269,7 @@ def source_of(row: Row) -> str:
         return f"localmaxxing.com: {user.group(1) if user else 'anonymous'}"
     repository = _REPOSITORY.search(text)
     name = repository.group(1) if repository else text.partition(" ")[0]
-    shared = _SHARED_RUN.search(text) or _THREAD.search(text)
+    shared = _SHARED_RUN.search(text) or _THREAD.search(text) or _MACHINE.search(row["note"])
     return f"{name}: {shared.group(1)}" if shared else name
 
 

@@ -190,8 +190,9 @@ def _prefill(material: Material, fitted: Fitted) -> Iterator[str]:
     for key, kind in _BY_BACKEND:
         shares = [(b, of(kind) * of(f"{kind} of backend:{b}")) for b in backends]
         yield f"  {key}: {_flow(shares)}"
-    yield "  # Weights in system RAM: share of what the lanes of the card carry."
-    yield "  copied: " + _flow((("dense", of("copied")), ("experts", of("copied experts"))))
+    yield "  # Weights in system RAM: shares of what the lanes of the card carry, and its own bus."
+    names = (("dense", "copied"), ("experts", "copied experts"), ("ram", "copied in RAM"))
+    yield "  copied: " + _flow((key, of(name)) for key, name in names)
     yield "  # What measured cards reach with quantised weights."
     yield "  cards:"
     for (gpu, backend), tflops in fitted.tflops.items():
@@ -256,7 +257,8 @@ def _extras(material: Material, fitted: Fitted) -> Iterator[str]:
     yield "\n# ---- weights in system RAM: shares of its bandwidth; hand-over per layer of experts"
     yield "offload:"
     count = len(material.splits)
-    yield f"  source: {count} runs on one laptop, its RAM taken as 89.6 GB/s; {_SOURCE}"
+    machines = len({run.source for run in material.splits})
+    yield f"  source: {count} runs on {machines} machines; {_SOURCE}"
     for key, name in (
         ("ram_efficiency", "dense"),
         ("ram_efficiency_beside_experts", "dense beside experts"),

@@ -212,8 +212,7 @@ def is_copied(run: Run) -> bool:
 def _run(observation: Observation, knowledge: Knowledge, policy: Policy) -> Run | str:
     measured, conditions = observation.measured, observation.conditions
     metric: Metric = "prefill" if measured.metric == "prefill_tok_s" else "decode"
-    reason = _unusable(observation, metric)
-    if reason:
+    if reason := _unusable(observation, metric):
         return reason
     scenario = _with_conditions(scenario_of(measured, knowledge), observation, knowledge)
     weights = weights_of(
@@ -307,6 +306,7 @@ def _with_conditions(
         gpu_layers=placed,
         cpu_experts=min(experts, layers),
         depth_tokens=before if prefill else scenario.depth_tokens,
+        ram_bandwidth_bytes_s=conditions.ram_bytes_s or scenario.ram_bandwidth_bytes_s,
     )
 
 
@@ -367,7 +367,7 @@ def _key(observation: Observation, run: Run) -> tuple[object, ...]:
         run.metric, run.configuration, scenario.gpus, run.tensor, scenario.batch,
         scenario.kv_cache_k.name, scenario.gpu_layers, scenario.cpu_experts, run.source,
         "family" if run.family else scenario.framework.name,
-        depth_step(scenario.depth_tokens), round(ratio / 2**28),
+        depth_step(scenario.depth_tokens), round(ratio / 2**28), scenario.ram_bandwidth_bytes_s,
         (run.prompt_tokens, scenario.ubatch) if run.metric == "prefill" else scenario.ubatch
         if run.split else 0,
     )  # fmt: skip

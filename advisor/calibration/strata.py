@@ -81,6 +81,10 @@ def _streams(held: Held) -> bool:
     return held.kind == "batch" and not held.run.family
 
 
+def _in_ram(held: Held, kind: str, model: str, out: str = "configuration") -> bool:
+    return held.kind == kind and held.held_out == out and held.run.moe == (model == "experts")
+
+
 _ONE_STREAM = (
     Stratum(
         "dense, one card, known card",
@@ -109,8 +113,12 @@ _ONE_STREAM = (
         "1,024 tokens deep and more, known card",
         lambda h: _single(h, "configuration") and h.run.deep,
     ),
-    Stratum("dense layers in system RAM", lambda h: h.kind == "offload" and not h.run.moe, 0.25),
-    Stratum("experts in system RAM", lambda h: h.kind == "offload" and h.run.moe, 0.25),
+    Stratum("dense layers in system RAM", lambda h: _in_ram(h, "offload", "dense"), 0.25),
+    Stratum("experts in system RAM", lambda h: _in_ram(h, "offload", "experts"), 0.25),
+    Stratum(
+        "experts in system RAM, machine left out",
+        lambda h: _in_ram(h, "offload", "experts", "source"), 0.25,
+    ),
 )  # fmt: skip
 _SEVERAL = (
     Stratum(
@@ -131,10 +139,12 @@ _SEVERAL = (
         lambda h: h.kind == "prefill" and h.held_out == "configuration" and h.known, 0.25,
     ),
     Stratum("prefill, card left out", lambda h: h.kind == "prefill" and h.held_out == "card"),
+    Stratum("prefill, layers in system RAM", lambda h: _in_ram(h, "prompt offload", "dense")),
+    Stratum("prefill, experts in system RAM", lambda h: _in_ram(h, "prompt offload", "experts")),
     Stratum(
-        "prefill, layers in system RAM", lambda h: h.kind == "prompt offload" and not h.run.moe
+        "prefill, experts in system RAM, machine left out",
+        lambda h: _in_ram(h, "prompt offload", "experts", "source"),
     ),
-    Stratum("prefill, experts in system RAM", lambda h: h.kind == "prompt offload" and h.run.moe),
     Stratum("prefill, several cards by layer", lambda h: h.kind == "prefill cards"),
     Stratum("several cards, split by layer", lambda h: h.kind == "layer split"),
     Stratum("several cards, tensor parallel", lambda h: h.kind == "tensor parallel"),

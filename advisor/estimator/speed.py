@@ -14,7 +14,6 @@ docs/decisions/0005-speed-model.md says where they come from, docs/speed-accurac
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 
 from msgspec.structs import replace
 
@@ -26,7 +25,6 @@ from advisor.estimator.speed_prefill import Reached
 from advisor.estimator.speed_rates import Rate, Speeds, speeds_of
 from advisor.estimator.speed_step import (
     Reads,
-    Step,
     micro_batch_copy_s,
     prompt_s,
     reads_of,
@@ -290,7 +288,7 @@ def _speed(
     evidence, spread = _trust(scenario, speeds, rate, reads)
     spread = spread[0], min(spread[1], step.seconds / step.least_s)
     spread = _with_ram(
-        scenario, spread, lambda one: step_time(one, speeds.tables, rate, reads, batch)
+        scenario, spread, lambda one: step_time(one, speeds.tables, rate, reads, batch).seconds
     )
     if scenario.model.guesses_experts:
         evidence = "extrapolated"
@@ -329,13 +327,16 @@ def _prompt(
     """Estimate prompt tokens/s and seconds to a first token: the whole prompt and one step."""
     usual, reached = speeds.tables.prefill.prompt_tokens, rate.prefill
     tokens = scenario.depth_tokens or usual
-    copy = micro_batch_copy_s(scenario, speeds.tables, reached, reads) if reached else None
-    if reached is None or copy is None:
+    tables = speeds.tables
+    if reached is None or micro_batch_copy_s(scenario, tables, reached, reads) is None:
         return None, None, tokens
-    low, high = _prefill_range(scenario, speeds, reached)
-    time = partial(prompt_s, scenario, speeds.tables, reached, reads, copy=copy)
-    seconds, gain = time(usual)
-    whole, gain_of_all = (seconds, gain) if tokens == usual else time(tokens)
+
+    def time(one: Scenario) -> float:
+        return prompt_s(one, tables, reached, reads, usual)[0]
+
+    low, high = _with_ram(scenario, _prefill_range(scenario, speeds, reached), time)
+    seconds, gain = prompt_s(scenario, tables, reached, reads, usual)
+    whole, gain_of_all = prompt_s(scenario, tables, reached, reads, tokens)
     return (
         _figure(usual / seconds, (low, min(high, gain)), "extrapolated"),
         _figure(whole + step_s, (1 / min(high, gain_of_all), 1 / low), "extrapolated"),
@@ -370,12 +371,12 @@ def _trust(scenario: Scenario, speeds: Speeds, rate: Rate, reads: Reads) -> tupl
     return ("extrapolated" if rough else evidence), spread
 
 
-def _with_ram(scenario: Scenario, spread: Range, time: Callable[[Scenario], Step]) -> Range:
+def _with_ram(scenario: Scenario, spread: Range, time: Callable[[Scenario], float]) -> Range:
     """Widen a range by what the bandwidth of the RAM may be, taken as independent of the rest."""
     if scenario.ram_bandwidth_ends is None or not (is_split(scenario) or is_alone(scenario)):
         return spread
-    least, most = (time(reading_at(scenario, end)).seconds for end in scenario.ram_bandwidth_ends)
-    seconds = time(scenario).seconds
+    least, most = (time(reading_at(scenario, end)) for end in scenario.ram_bandwidth_ends)
+    seconds = time(scenario)
     return joined_range(spread, (seconds / least, seconds / most))
 
 

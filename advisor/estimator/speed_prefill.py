@@ -92,6 +92,8 @@ class PrefillTables(Struct, frozen=True, kw_only=True):
     """Share of what its lanes carry at which weights in system RAM are copied to the card."""
     copied_experts: float = 1.0
     """The same of experts, of which those that a micro-batch uses are copied."""
+    copied_ram: float = 1.0
+    """Share of the RAM's bandwidth at which both are brought to where the card fetches them."""
 
 
 class Work(Struct, frozen=True):
@@ -207,12 +209,6 @@ def lanes_bytes_s(gpu: Gpu) -> float | None:
     )
 
 
-def copy_s(tables: PrefillTables, gpu: Gpu, dense: float, experts: float) -> float | None:
-    """Time what a micro-batch copies out of system RAM, bytes of dense weights and of experts."""
-    lanes = lanes_bytes_s(gpu)
-    return lanes and (dense / tables.copied + experts / tables.copied_experts) / lanes
-
-
 def read_prefill(policy: Fields, fitted: Fields | None) -> PrefillTables:
     """Check and convert the groups ``prefill`` of both files; ``fitted`` None: nothing fitted.
 
@@ -242,6 +238,7 @@ def read_prefill(policy: Fields, fitted: Fields | None) -> PrefillTables:
         attention_plain=fitted.group("attention_plain").numbers(),
         copied=fitted.group("copied").number("dense"),
         copied_experts=fitted.group("copied").number("experts"),
+        copied_ram=fitted.group("copied").number("ram"),
         launch_s={
             backend: ms * _PER_LAYER_S
             for backend, ms in fitted.group("launch_ms").numbers().items()

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from advisor.estimator.speed_prefill import (
     Reached,
-    copy_s,
+    lanes_bytes_s,
     prompt_seconds,
     token_seconds,
     work_of,
@@ -200,17 +200,18 @@ def micro_batch_copy_s(
     """Time what each micro-batch of a prompt copies out of system RAM; None where not known."""
     if not is_split(scenario):
         return 0.0
-    if scenario.gpu is None or not reached.family:
+    lanes = lanes_bytes_s(scenario.gpu) if scenario.gpu and reached.family else None
+    if lanes is None or scenario.ram_bandwidth_bytes_s is None:
         return None
-    return copy_s(tables.prefill, scenario.gpu, reads.host_bytes, reads.host_expert_bytes)
+    shares, dense, experts = tables.prefill, reads.host_bytes, reads.host_expert_bytes
+    sent = (dense / shares.copied + experts / shares.copied_experts) / lanes
+    return sent + (dense + experts) / shares.copied_ram / scenario.ram_bandwidth_bytes_s
 
 
 def prompt_s(
-    scenario: Scenario, tables: Tables, reached: Reached, reads: Reads, tokens: int, *, copy: float
+    scenario: Scenario, tables: Tables, reached: Reached, reads: Reads, tokens: int
 ) -> tuple[float, float]:
     """Time reading a prompt of so many tokens into an empty cache, on all cards.
-
-    ``copy`` is what each micro-batch has to wait for from system RAM, seconds.
 
     Returns:
         What it takes, and how many times faster no card can be: each micro-batch reads what it
@@ -218,6 +219,7 @@ def prompt_s(
     """
     batches = ceil(tokens / scenario.ubatch)
     least = _read_s(scenario, reads, tokens)
+    copy = micro_batch_copy_s(scenario, tables, reached, reads) or 0.0
     seconds = max(_computed_s(scenario, tables, reached, tokens), least) + copy * batches
     return seconds, seconds / least if least else inf
 

@@ -43,6 +43,9 @@ def row(**cells: str) -> dict[str, str]:
         ("kind=aggregate_output; spec=none", "prompts_between", True),
         ("1000 / mean TPOT of 7 ms", "prompts_between", True),
         ("kind=single_stream_wall", "prompts_between", False),
+        ("MoE experts of 4 layers on CPU; ram=DDR4-3000 x2", "ram_bytes_s", 48e9),
+        ("ram=75GB/s; machine=attic", "ram_bytes_s", 75e9),
+        ("MoE experts of 4 layers on CPU", "ram_bytes_s", None),
     ],
 )
 def test_notes_are_read(note: str, field: str, expected: object) -> None:
@@ -57,6 +60,7 @@ def test_notes_are_read(note: str, field: str, expected: object) -> None:
         ("https://github.com/a/b/issues/7 (x-y, PR column)", "", "a/b: x-y"),
         ("https://github.com/a/b/discussions/7 (line-M1)", "", "a/b: line-M1"),
         ("localmaxxing.com benchmark id=1", "user=mary; spec=no", "localmaxxing.com: mary"),
+        ("github:a/b@123:x.md", "ram=DDR4-3000 x2; machine=attic", "a/b: attic"),
         ("github:A/l@1:core/data/community/rtx-1/17-ab.json", "", "A/l: rtx-1"),
     ],
 )
