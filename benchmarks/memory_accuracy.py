@@ -182,6 +182,7 @@ def document() -> str:
         *_certainties(),
         *_parts(),
         *_own(),
+        *_speech(),
         *_servers(),
         *_outliers(),
         FLOOR,
@@ -248,6 +249,14 @@ def _own() -> Iterator[str]:
     inside = sum(run.inside for run in found)
     yield f"\n{inside} of {len(found)} whole cards are inside our range. Outside:\n"
     yield from (f"* {run.row['id']}: {run.row['why']}." for run in found if not run.inside)
+
+
+def _speech() -> Iterator[str]:
+    yield "\n## What whisper.cpp reports\n\nSix models in five formats, as empty files of their widths"
+    yield "on a processor (tests/data/whispercpp_memory.csv). No card was read.\n"
+    yield "| what | figures | furthest below | furthest above |\n|---|---:|---:|---:|"
+    for part in ("weights", "kv_cache", "compute_buffer"):
+        yield _own_line(f"whisper.cpp: {part}", own.speech_errors(part))
 
 
 def _own_line(name: str, errors: Sequence[float | None]) -> str:

@@ -84,3 +84,36 @@ def _sized(row: Mapping[str, str]) -> Memory:
         text_only=True,
     )
     return estimate_memory(resolve(request, KNOWLEDGE), KNOWLEDGE)
+
+
+SPEECH = Path(__file__).parents[1] / "data" / "whispercpp_memory.csv"
+NODES = 1.59
+"""MB of each buffer that is a list of nodes in RAM."""
+_MB = 1e6
+
+
+def speech_reports() -> list[dict[str, str]]:
+    """Give what whisper.cpp reported, a row for each model and format."""
+    lines = SPEECH.read_text(encoding="utf-8").splitlines()
+    return list(csv.DictReader(line for line in lines if not line.startswith("#")))
+
+
+def reported(row: Mapping[str, str]) -> dict[str, float]:
+    """Sum up a report as ours is divided, bytes; with the cache of a second try."""
+    buffers = sum(float(row[part]) - NODES for part in ("conv", "encode", "cross", "decode"))
+    sums = {
+        "weights": float(row["weights"]),
+        "kv_cache": float(row["kv_self"]) + float(row["kv_cross"]),
+        "compute_buffer": buffers + float(row["kv_pad"]) + 3 * float(row["kv_self"]),
+    }
+    return {part: _MB * size for part, size in sums.items()}
+
+
+def speech_errors(part: str) -> list[float]:
+    """Ours over what whisper.cpp reported, less one, of every row."""
+    found = []
+    for row in speech_reports():
+        request = Request(model=row["model"], precision=row["format"], framework="whisper.cpp")
+        ours = estimate_memory(resolve(request, KNOWLEDGE), KNOWLEDGE)
+        found.append(getattr(ours, f"{part}_bytes") / reported(row)[part] - 1)
+    return found

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cli.running import run
+from tests.estimate.own_buffers import reported, speech_reports
 
-ROWS = (Path(__file__).parents[1] / "data" / "whispercpp_memory.csv").read_text(encoding="utf-8")
-REPORTS = list(csv.DictReader(line for line in ROWS.splitlines() if not line.startswith("#")))
 MB = 1e6
-NODES = 1.59
-"""MB of each buffer that is a list of nodes in RAM."""
 Capture = pytest.CaptureFixture[str]
 
 
@@ -26,17 +21,13 @@ def advised(capsys: Capture, model: str, *words: str, code: int = 0) -> Any:
     return json.loads(done.out)
 
 
-@pytest.mark.parametrize("row", REPORTS, ids=lambda row: f"{row['model']}-{row['format']}")
+@pytest.mark.parametrize("row", speech_reports(), ids=lambda row: f"{row['model']}-{row['format']}")
 def test_it_allocates_what_it_reports(capsys: Capture, row: dict[str, str]) -> None:
     told = ("--framework", "whisper.cpp", "--precision", row["format"])
-    memory = advised(capsys, row["model"], *told)["memory"]
-    assert memory["weights_bytes"] == pytest.approx(float(row["weights"]) * MB, rel=0.03)
-    cached = float(row["kv_self"]) + float(row["kv_cross"])
-    assert memory["kv_cache_bytes"] / MB == pytest.approx(cached, abs=0.02)
-    buffers = sum(float(row[part]) - NODES for part in ("conv", "encode", "cross", "decode"))
-    more = 3 * float(row["kv_self"])
-    held = buffers + float(row["kv_pad"]) + more
-    assert memory["compute_buffer_bytes"] / MB == pytest.approx(held, abs=1.6)
+    memory, own = advised(capsys, row["model"], *told)["memory"], reported(row)
+    assert memory["weights_bytes"] == pytest.approx(own["weights"], rel=0.03)
+    assert memory["kv_cache_bytes"] == pytest.approx(own["kv_cache"], abs=0.02 * MB)
+    assert memory["compute_buffer_bytes"] == pytest.approx(own["compute_buffer"], abs=1.6 * MB)
 
 
 def test_the_file_is_fetched_and_packed_by_its_own_name(capsys: Capture) -> None:
