@@ -252,7 +252,7 @@ def _own() -> Iterator[str]:
 
 
 def _speech() -> Iterator[str]:
-    yield "\n## What whisper.cpp reports\n\nSix models in five formats, as empty files of their size"
+    yield "\n## What whisper.cpp reports\n\nSix models in five formats, as empty files"
     yield "on a processor (tests/data/whispercpp_memory.csv). No card was read.\n"
     yield "| what | figures | furthest below | furthest above |\n|---|---:|---:|---:|"
     for part in ("weights", "kv_cache", "compute_buffer"):

@@ -14,7 +14,7 @@ from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
 from tests.commands.test_shown import advisor
 
-WHY = "Told no number, vLLM would not start"
+WHY = "Told no number, vLLM may not start"
 FEW = [
     ("RTX 3060 12GB", "qwen3.5-9b", "AWQ", 8_192),
     ("RTX 4080", "qwen3.5-9b", "GPTQ", 32_768),
