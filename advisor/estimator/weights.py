@@ -197,8 +197,7 @@ def _weights(
     checked = layout.exact and ftype in BASE_TYPES
     unchecked = ("weights: the tensors of this architecture were not checked",)
     why: tuple[str, ...] = () if checked else unchecked
-    unlisted = _unlisted(model, layout)
-    if unlisted:
+    if unlisted := _unlisted(model, layout):
         why += ("weights: parts beside the text model are taken at 16 bits",)
     found = gguf_bytes(model.shape, layout, ftype, ggml_types)
     if KEPT_EXPERTS in model.native_formats:
@@ -284,10 +283,11 @@ def _gguf_without_layout(known: _Known, ftype: str, ggml_types: Mapping[str, Ggm
 def _ggml(model: Model, split: ParameterSplit, bits: float, why: tuple[str, ...]) -> Weights:
     """Size matrices of one type; of what hears, positions in 32 bits, a convolution in 16."""
     sound, wide = model.shape.encoder_positions, model.shape.hidden
-    places = sound + (model.trained_context_tokens or 0) if sound else 0
-    kept = places * wide * (32 / bits - 1) + (3 * wide * wide * (16 / bits - 1) if sound else 0)
-    found = _full_width(model, replace(split, other=split.other + round(kept)), bits)
-    return replace(found, approximate=why, spread=_SPREAD_SHARE)
+    places = wide * (sound + (model.trained_context_tokens or 0)) if sound else 0
+    kept = places * (32 / bits - 1) + (3 * wide * wide * (16 / bits - 1) if sound else 0)
+    one = _full_width(model, replace(split, other=split.other + round(kept)), bits)
+    output = one.output + one.embedding * one.profile.tied
+    return replace(one, output=output, approximate=why, spread=_SPREAD_SHARE)
 
 
 def _plain(known: _Known, precision: Format) -> Weights:

@@ -15,6 +15,7 @@ from advisor.errors import KnowledgeError, did_you_mean
 from advisor.runtimes.base import (
     FLOAT_BYTES,
     CacheShape,
+    CardShare,
     Cells,
     Compute,
     Placement,
@@ -168,6 +169,18 @@ class WhisperCpp(Runtime):
             replace(cache, state_sums=cache.slide_counts), 0, shape.layers
         )
         return Compute(Range(held + again, held, held + again))
+
+    def place_rest(
+        self,
+        _scenario: Scenario,
+        cards: tuple[CardShare, ...],
+        weights: Weights,
+        _start: int,
+        _holder: int | None,
+    ) -> int:
+        """Lay the one table that is read and written with on the card."""
+        cards[0].weights += weights.output
+        return 0
 
 
 _RUNTIMES: dict[str, Runtime] = {}

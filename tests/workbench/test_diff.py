@@ -191,7 +191,9 @@ def test_changed_knowledge_is_compared_on_both_sides(tmp_path: Path) -> None:
 def test_a_card_the_base_does_not_know_is_left_out(tmp_path: Path, store: FactStore) -> None:
     base = tmp_path / "base"
     shutil.copytree(data_dir("knowledge"), base / "knowledge")
-    card = str(store.requests[0]["gpu"])
+    machines = (base / "knowledge" / "computers.yaml").read_text(encoding="utf-8")
+    cards = (str(request["gpu"]) for request in store.requests)
+    card = next(one for one in cards if one not in machines)
     for path in (base / "knowledge" / "gpus").glob("*.yaml"):
         text = path.read_text(encoding="utf-8")
         path.write_text(text.replace(f"gpu: {card}\n", f"gpu: {card} Old Name\n"), encoding="utf-8")

@@ -143,12 +143,12 @@ def test_a_calibration_without_a_range_that_reports_look_up_is_told(
     )
     stated = {line.partition(":")[0].strip() for line in lines}
     assert stated >= SITUATIONS
-    left_out = [line for line in lines if not line.startswith("  prefill_offload:")]
+    left_out = [line for line in lines if not line.startswith("  prefill_engine:")]
     assert len(left_out) == len(lines) - 1
     (tmp_path / "calibration.yaml").write_text("".join(left_out), encoding="utf-8")
     outcome = run(capsys, "knowledge", "check", str(tmp_path))
     assert outcome.code == 1
-    assert "'ranges.prefill_offload' must be a number" in outcome.err
+    assert "'ranges.prefill_engine' must be a number" in outcome.err
 
 
 MANY = """\

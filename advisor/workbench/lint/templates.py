@@ -209,6 +209,7 @@ BARE: Mapping[str, Sequence[str]] = {
     "gpu.release_year": ("as the year", "in", "since", "from", "year"),
     "gpu.tensor_cores": ("tensor cores", "tensor"),
     "host.ram_option": ("as the option", "option"),
+    "option.usable_mib": ("MiB", "mib"),
     "request.gpus": _CARDS,
     "model.experts": _EXPERTS,
     "model.experts_used": _EXPERTS,
