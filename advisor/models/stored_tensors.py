@@ -298,7 +298,7 @@ class Model(Struct, frozen=True):
     native_dtype: str | None = None
     """What its repository holds, where that is stated; else a 16-bit checkpoint."""
     companions: Mapping[str, str] = {}
-    """Repositories that belong to it, as in its record."""
+    """Repositories that belong to it and whisper.cpp's name for it, as in its record."""
     yarn: Mapping[str, int] = {}
     """How its publisher stretches it past the trained length, as in its record."""
     native_formats: tuple[str, ...] = ()

@@ -111,6 +111,12 @@ _WRITTEN: Sequence[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]]
     ),
     (re.compile(r"(?<=\db)[\s-]+class\b", re.IGNORECASE), ""),
     (re.compile(r"\bn_gpu_layers\s*[=:]\s*(?=\d)", re.IGNORECASE), "gpu layers "),
+    (
+        re.compile(
+            r"(\b(?:compar\w+|between)\b[^.?!]+?)\s(?:and|with|to|und|et|y)\s", re.IGNORECASE
+        ),
+        r"\1 vs ",
+    ),
     (re.compile(r"\bpython3?\s+-m\s+(vllm|sglang)[\w.]*", re.IGNORECASE), r"\1 "),
     (re.compile(r"(?<!\w)(?:--model(?:[_-]path)?|-m|-hf)[\s=]+(?=[\w./~])", re.IGNORECASE), " "),
     (re.compile(r"(?<![\w.])([2-9]|1[0-6])(?=[abhlvtp]\d{1,3}s?\b)", re.IGNORECASE), r"\1x "),

@@ -62,9 +62,6 @@ _SIZED = re.compile(r"(?<![\w.])\d+(?:\.\d+)?[bm](?![\w.])", re.IGNORECASE)
 _TIMES = re.compile(r"x(\d{1,2})|(\d{1,2})x", re.IGNORECASE)
 _SIZE_TIMES = re.compile(r"(\d{1,3})gi?b?x(\d{1,2})", re.IGNORECASE)
 _GB = re.compile(r"\d{1,3}(?:gi?b|go?)", re.IGNORECASE)
-_COMPARED = re.compile(
-    r"(\b(?:compar\w+|between)\b[^.?!]+?)\s(?:and|with|to|und|et|y)\s", re.IGNORECASE
-)
 _SPACES = re.compile(r"\s{2,}")
 _WORD = re.compile(r"[^\s,;?!()\"']+")
 
@@ -80,7 +77,7 @@ def read_sentence(text: str, knowledge: Knowledge, *, own_card: bool = False) ->
     Raises:
         RequestError: Nothing in it is known, or two names say different things.
     """
-    text = _COMPARED.sub(r"\1 vs ", _SPACES.sub(" ", text))
+    text = _SPACES.sub(" ", text)
     if said := _TRAINS.search(text):
         raise RequestError(f"'{said[0]}': training is not sized here, only what runs a model")
     read = Read()

@@ -371,10 +371,10 @@ FEWER = Remedy("fewer-gpus", frozenset({"gpu", "gpus"}), "setting", _fewer)
 def _split_requests(base: Base, *_: object) -> Iterator[Option]:
     """The same cards and requests, where a latent cache is copied or one card holds the model."""
     scenario = base.scenario
-    ways = split_ways(scenario)
     if scenario.split or not scenario.batch >= scenario.gpus > 1:
         return
     copied = scenario.model.shape.mla is not None and split_of(scenario) == "tensor"
+    ways = split_ways(scenario)
     for way in (*(["dp-attention"] if copied else []), "data"):
         if way in ways:
             yield make_option(base, SPLIT, {"split": way}, replace(scenario, split=way))

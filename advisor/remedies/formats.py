@@ -384,12 +384,11 @@ def _is_larger(base: Base, option: Option) -> bool:
     """
     own, other = base.scenario.precision, option.scenario.precision
     rounded = support.is_rounded(other, option.scenario.model)
-    if not base.card_fits or rounded or other.bits_per_weight == own.bits_per_weight:
-        return not base.card_fits and not rounded
-    held, before = (
-        one.held_sequences or base.scenario.batch for one in (option.memory, base.memory)
-    )
-    return held >= before
+    if rounded or not base.card_fits:
+        return not rounded
+    batch, more = base.scenario.batch, other.bits_per_weight != own.bits_per_weight
+    held = option.memory.held_sequences or batch
+    return more and held >= (base.memory.held_sequences or batch)
 
 
 def _weights(memory: Memory) -> int:

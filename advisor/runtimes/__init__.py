@@ -1,6 +1,7 @@
 """What a runtime is: a class for every family, behind one protocol, found by its memory model.
 
-Servers and llama.cpp have modules; libraries, which keep a cache as it comes, stand here.
+Servers and llama.cpp have modules; libraries, which keep a cache as it comes, and whisper.cpp,
+whose cache is always the same, stand here.
 Source: transformers 5.23.0 (``cache_utils.py``), checked row by row (tests/data).
 """
 
@@ -148,7 +149,7 @@ class WhisperCpp(Runtime):
 
     def cells(self, scenario: Scenario, window: int, _tokens: int, sequences: int) -> Cells:
         """Count the tokens of the model, whatever is asked for."""
-        tokens = scenario.model.trained_context_tokens or _WHISPER_TOKENS
+        tokens = _tokens_of_answer(scenario)
         return super().cells(scenario, window, tokens, sequences)
 
     def compute(
@@ -161,13 +162,11 @@ class WhisperCpp(Runtime):
     ) -> Compute:
         """Size the buffers, the padded keys of the encoder, and the cache of a second try."""
         shape = scenario.model.shape
-        wide, tokens = shape.hidden, scenario.model.trained_context_tokens or _WHISPER_TOKENS
+        wide, tokens = shape.hidden, _tokens_of_answer(scenario)
         sound = up(shape.encoder_positions or 0, self.page_tokens)
         held = _FLOATS_OF_SOUND * wide * FLOAT_BYTES + 2 * sound * wide * _HEAD_BYTES
         held += _MEL_BYTES + FLOAT_BYTES * tokens * (shape.vocab + 2 * wide)
-        again = _TRIES_AGAIN * cells.bytes_of(
-            replace(cache, state_sums=cache.slide_counts), 0, shape.layers
-        )
+        again = _TRIES_AGAIN * cells.full * cache.full_sums[-1]
         return Compute(Range(held + again, held, held + again))
 
     def place_rest(
@@ -181,6 +180,10 @@ class WhisperCpp(Runtime):
         """Lay the one table that is read and written with on the card."""
         cards[0].weights += weights.output
         return 0
+
+
+def _tokens_of_answer(scenario: Scenario) -> int:
+    return scenario.model.trained_context_tokens or _WHISPER_TOKENS
 
 
 _RUNTIMES: dict[str, Runtime] = {}

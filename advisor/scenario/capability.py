@@ -371,8 +371,8 @@ def gguf(model: Model, precision: Format) -> str:
     """Name the GGUF file: the one that is there, else one named after model and format."""
     if (own := model.stored) and (own.kind, own.format_name) == ("gguf", precision.name):
         return file_word(own.files[0].name)
-    kind = precision.name.replace("FP", "F", precision.family == "unquantized").split(" ")[0]
-    return f"{file_word(model.name)}-{kind}.gguf"
+    kind = {"FP16": "F16", "FP32": "F32"}.get(precision.name, precision.name)
+    return f"{file_word(model.name)}-{kind.split(' ')[0]}.gguf"
 
 
 def own_gguf(model: Model, precision: Format) -> str | None:
