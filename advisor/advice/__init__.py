@@ -33,7 +33,7 @@ from advisor.errors import RuleFileError, UserError, raise_problems
 from advisor.estimator.speed import missing_inputs
 from advisor.files import __version__, data_dir, digest
 from advisor.knowledge import load_knowledge
-from advisor.knowledge.layers import OwnFiles, Stack, behind, overlaid
+from advisor.knowledge.layers import Stack, UserFiles, behind, overlaid
 from advisor.knowledge.types import Knowledge
 from advisor.knowledge.vocabulary import FactValue, Vocabulary
 from advisor.remedies import rule_vocabulary
@@ -96,35 +96,35 @@ class Advisor(Struct, frozen=True):
         Raises:
             UserError: A file is wrong; every problem of every file at once.
         """
-        return cls.with_files(OwnFiles(rules, templates, knowledge, measurements), engine)
+        return cls.with_files(UserFiles(rules, templates, knowledge, measurements), engine)
 
     @classmethod
-    def with_files(cls, own: OwnFiles, engine: str | None = None) -> Advisor:
+    def with_files(cls, user: UserFiles, engine: str | None = None) -> Advisor:
         """Load as ``load`` does, with these files of the user's."""
         try:
-            return cls.of(own, engine)
+            return cls.of(user, engine)
         except UserError:
             from advisor.advice.partial_load import read_all  # noqa: PLC0415 - where something is wrong
 
-            raise_problems(read_all(*own.folders).problems)
+            raise_problems(read_all(*user.folders).problems)
             raise
 
     @classmethod
-    def of(cls, own: OwnFiles, engine: str | None = None) -> Advisor:
+    def of(cls, user: UserFiles, engine: str | None = None) -> Advisor:
         """Load as ``with_files`` does, and stop at the first folder in which something is wrong.
 
         Raises:
             UserError: A file is wrong; every problem of that folder.
         """
-        known = with_measurements(load_knowledge(own.knowledge), own.measurements)
-        vocabulary = rule_vocabulary(own.knowledge)
-        files = overlaid("templates", own.templates, [".j2", ".txt"])
+        known = with_measurements(load_knowledge(user.knowledge), user.measurements)
+        vocabulary = rule_vocabulary(user.knowledge)
+        files = overlaid("templates", user.templates, [".j2", ".txt"])
         ruleset = load_rules(
-            own.rules,
+            user.rules,
             vocabulary=vocabulary,
             templates=text_names(files),
             names=known.names(),
-            over=data_dir("rules") if own.rules else None,
+            over=data_dir("rules") if user.rules else None,
         )
         return cls(
             known,
@@ -134,7 +134,7 @@ class Advisor(Struct, frozen=True):
             digest(
                 {
                     **{n: text for n, text in files.items() if not n.startswith(_NO_REPORT)},
-                    **behind("templates", own.templates, [".j2", ".txt"]),
+                    **behind("templates", user.templates, [".j2", ".txt"]),
                 }
             ),
         )

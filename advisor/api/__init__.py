@@ -22,7 +22,7 @@ from advisor.calibration import with_measurements
 from advisor.errors import RequestError
 from advisor.files import __version__, user_cache_dir
 from advisor.knowledge import load_knowledge
-from advisor.knowledge.layers import OwnFiles, Stack, names_only
+from advisor.knowledge.layers import Stack, UserFiles, names_only
 from advisor.reading import local_model
 from advisor.report.assembly import document
 from advisor.scenario.settings import Request, request_from
@@ -81,7 +81,7 @@ class Session:
             hub: Whether models that are not known are read from Hugging Face, as with ``--hub``.
             offline: Whether only what was read from there before is taken.
         """
-        self._own = OwnFiles(rules, templates, knowledge, measurements)
+        self._user = UserFiles(rules, templates, knowledge, measurements)
         self._files, self._hub, self._offline = files, hub, offline
         self._advisor: Advisor | None = None
         self._knowledge: Knowledge | None = None
@@ -94,7 +94,7 @@ class Session:
             UserError: A file is wrong; every problem of every file at once.
         """
         if self._advisor is None:
-            self._advisor = Advisor.with_files(self._own)
+            self._advisor = Advisor.with_files(self._user)
             self._knowledge = self._advisor.knowledge
         return self._advisor
 
@@ -106,8 +106,8 @@ class Session:
             UserError: A file is wrong; every problem of it.
         """
         if self._knowledge is None:
-            own = self._own
-            self._knowledge = with_measurements(load_knowledge(own.knowledge), own.measurements)
+            user = self._user
+            self._knowledge = with_measurements(load_knowledge(user.knowledge), user.measurements)
         return self._knowledge
 
     @property
@@ -166,7 +166,7 @@ class Session:
             asked = self._named(_asked(request, settings))
             found = self.advisor.advise(asked, complete="barred" in extras)
             picture = memory_picture(found.scenario, self.knowledge) if "memory" in extras else None
-        templates = self._own.templates
+        templates = self._user.templates
         doc = document(
             found,
             templates=templates,
@@ -292,7 +292,7 @@ class Session:
             advice = (
                 self.advisor.with_expected(found.advice) if "barred" in extras else found.advice
             )
-        templates = self._own.templates
+        templates = self._user.templates
         doc = document(advice, templates=templates, reasons="reasons" in extras)
         text = "".join(f"{line}\n" for line in view.command_lines(found))
         said = {"text": text, "markdown": view.command_markdown(found)}
@@ -321,12 +321,12 @@ class Session:
         """
         from advisor.report import diagnosing  # noqa: PLC0415  start-up
 
-        templates = self._own.templates
+        templates = self._user.templates
         with self._reach():
             made, missing = diagnosing.diagnose(
                 _text(log, "log") if isinstance(log, str) else log,
                 self._named(_asked(request, settings)), self.advisor,
-                knowledge=self._own.knowledge, templates=templates, shown=shown,
+                knowledge=self._user.knowledge, templates=templates, shown=shown,
                 own_card=own_card,
             )  # fmt: skip
         report = Report(made.advice, templates) if made.advice else None

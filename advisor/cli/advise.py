@@ -20,7 +20,7 @@ from msgspec.structs import asdict
 
 from advisor.api import Extra, Session
 from advisor.cli.options import (
-    OWN_FILES,
+    USER_FILES,
     Asked,
     Hub,
     KnowledgeFolder,
@@ -32,11 +32,11 @@ from advisor.cli.options import (
     takes_request,
 )
 from advisor.cli.options import Format as PlainFormat
-from advisor.cli.own_settings import used_settings
-from advisor.cli.report_output import measurements_of, takes_own_files, write, write_report
+from advisor.cli.report_output import measurements_of, takes_user_files, write, write_report
+from advisor.cli.user_settings import used_settings
 from advisor.errors import EngineError, RequestError, raise_problems
 from advisor.files import opened
-from advisor.knowledge.layers import OwnFiles
+from advisor.knowledge.layers import UserFiles
 from advisor.report import FORMATS
 from advisor.report.templates import template_problems
 
@@ -61,7 +61,7 @@ _FIRST = Format(_NAMES[0])
 
 
 @takes_request
-@takes_own_files(OWN_FILES)
+@takes_user_files(USER_FILES)
 def advise(
     asked: Asked,
     format_: Annotated[
@@ -127,7 +127,7 @@ def advise(
     hub: Hub = False,
     offline: Offline = False,
     *,
-    own: OwnFiles,
+    user: UserFiles,
 ) -> None:
     """Say whether a model runs on a card, how well, and what to change.
 
@@ -135,8 +135,8 @@ def advise(
     """
     if hub or offline:
         raise_problems(asked.wrong)
-    raise_problems(template_problems(own.templates))
-    session = Session(**asdict(own), hub=hub or offline, offline=offline)
+    raise_problems(template_problems(user.templates))
+    session = Session(**asdict(user), hub=hub or offline, offline=offline)
     known = session.advisor.knowledge
     complete = FORMATS[format_].complete
     extras: Mapping[Extra, bool] = {
@@ -267,7 +267,7 @@ _MOST_TEXT = 100_000
 
 
 @takes_machine
-@takes_own_files()
+@takes_user_files()
 def check_command_line(
     machine: Asked,
     command: Annotated[
@@ -285,7 +285,7 @@ def check_command_line(
         bool, typer.Option("--fail-unless-fits", help="Exit 3 unless the command starts.")
     ] = False,
     *,
-    own: OwnFiles,
+    user: UserFiles,
 ) -> None:
     """Say whether a pasted command starts on a card, what it leaves, and which one does.
 
@@ -297,7 +297,7 @@ def check_command_line(
     """
     raise_problems(machine.wrong)
     extras: Sequence[Extra] = ["barred", "reasons"] if format_ == "json" else []
-    session = Session(**asdict(own))
+    session = Session(**asdict(user))
     found = session.check_command(_pasted(command), machine.request, extras)
     found.report.noted(used_settings())
     write(found.written(format_, length), output)

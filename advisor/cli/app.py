@@ -14,7 +14,7 @@ import typer
 from msgspec import Struct, field
 from typer.core import TyperCommand
 
-from advisor.cli.own_settings import COMPLETING, TAKEN, Settings, folders, naming, own_settings
+from advisor.cli.user_settings import COMPLETING, TAKEN, Settings, folders, naming, user_settings
 from advisor.errors import UserError
 from advisor.files import __version__
 from advisor.scenario.settings import FLAGS
@@ -24,13 +24,13 @@ _UNASKED = ("trust", "init", "schema", "settings", "completion", "man")
 """Commands for which no setting stands."""
 
 
-def defaults(own: Settings) -> dict[str, object]:
+def defaults(user: Settings) -> dict[str, object]:
     """Give the settings to every command as the defaults of its options."""
-    paths = {kind: [str(path) for path in named] for kind, named in folders(own).items()}
+    paths = {kind: [str(path) for path in named] for kind, named in folders(user).items()}
     found: dict[str, object] = dict.fromkeys(_COMMANDS, paths)
     found |= {group: dict.fromkeys(commands, paths) for group, commands in _GROUPED.items()}
     for command, keys in TAKEN.items():
-        asked = {key: own[key].value for key in keys if key in own}
+        asked = {key: user[key].value for key in keys if key in user}
         found[command] = paths | asked | {"for_": asked.get("for")}
     return found
 
@@ -158,9 +158,9 @@ def application(words: Sequence[str]) -> typer.Typer:
         _add(app, _COMMANDS, asked)
     helped = not asked or not {"-h", "--help"}.isdisjoint(words)
     told = not helped and COMPLETING not in os.environ
-    own = {} if asked in _UNASKED else own_settings(told=told)
-    if own:
-        settings |= {"default_map": defaults(own), "obj": own}
+    user = {} if asked in _UNASKED else user_settings(told=told)
+    if user:
+        settings |= {"default_map": defaults(user), "obj": user}
     return app
 
 

@@ -14,12 +14,12 @@ from msgspec.structs import asdict
 from advisor.api import Session
 from advisor.cli.advise import NOT_FITTING, Format, advise
 from advisor.cli.options import Asked, Length, Output, adds_to_request
-from advisor.cli.own_settings import TAKEN, standing, stated_here, used_settings
-from advisor.cli.report_output import takes_folders, takes_own_files, width_of, write
+from advisor.cli.report_output import takes_folders, takes_user_files, width_of, write
 from advisor.cli.reverse import flags_of, gpus_for, models_for
+from advisor.cli.user_settings import TAKEN, standing, stated_here, used_settings
 from advisor.errors import RequestError, raise_problems
 from advisor.knowledge import load_knowledge
-from advisor.knowledge.layers import OwnFiles, Stack
+from advisor.knowledge.layers import Stack, UserFiles
 from advisor.knowledge.merit import use_said
 from advisor.reading.log_file import read_log
 from advisor.reading.sentence_cards import Read
@@ -54,7 +54,7 @@ def ask(
     ] = None,
     output: Output = None,
     *,
-    own: OwnFiles,
+    user: UserFiles,
     fail_unless_fits: Annotated[
         bool, typer.Option("--fail-unless-fits", help="Exit 3 unless the verdict is 'fits'.")
     ] = False,
@@ -67,18 +67,18 @@ def ask(
 
     Example: advisor ask "llama 3 8b with 32k context on a 4090"
     """
-    knowledge, own_card = load_knowledge(own.knowledge), "gpu" in stated_here()
+    knowledge, own_card = load_knowledge(user.knowledge), "gpu" in stated_here()
     read = read_sentence(" ".join(sentence), knowledge, own_card=own_card)
     _refuse_several(read, format_, output)
     if read.asks != "advise":
         _take_use(read)
         for settings in _each(read):
-            _list(read, settings, format_, output, own.knowledge)
+            _list(read, settings, format_, output, user.knowledge)
         return
     why = bool(_WHY.intersection(map(str.casefold, read.left)))
     read.left = [word for word in read.left if not why or word.casefold() not in _ANSWERED]
     length = length or ("standard" if why else "short")
-    _advise_each(read, format_, length, output, own, fail_unless_fits=fail_unless_fits)
+    _advise_each(read, format_, length, output, user, fail_unless_fits=fail_unless_fits)
 
 
 def _advise_each(
@@ -86,7 +86,7 @@ def _advise_each(
     format_: Format,
     length: Length,
     output: Path | None,
-    own: OwnFiles,
+    user: UserFiles,
     *,
     fail_unless_fits: bool,
 ) -> None:
@@ -100,9 +100,9 @@ def _advise_each(
                 format_=format_,
                 length=length,
                 output=output,
-                rules=own.rules,
-                templates=own.templates,
-                knowledge=own.knowledge,
+                rules=user.rules,
+                templates=user.templates,
+                knowledge=user.knowledge,
                 fail_unless_fits=fail_unless_fits,
             )
         except typer.Exit:
@@ -206,7 +206,7 @@ LogFormat = Literal["text", "markdown", "json"]
 
 
 @adds_to_request
-@takes_own_files()
+@takes_user_files()
 def diagnose(
     asked: Asked,
     log: Annotated[
@@ -229,7 +229,7 @@ def diagnose(
         bool, typer.Option("--fail-unless-fits", help="Exit 3 unless the verdict is 'fits'.")
     ] = False,
     *,
-    own: OwnFiles,
+    user: UserFiles,
 ) -> None:
     """Read a log or an error text, set its figures beside ours, and say what helps.
 
@@ -244,7 +244,7 @@ def diagnose(
         raise RequestError("no log is named", hint="Name a file, or send one to standard input.")
     own_card = str(one.value) if (one := stated_here().get("gpu")) else ""
     lines = read_log(log, sys.stdin.buffer)
-    answer = Session(**asdict(own)).diagnose(lines, asked.request, _named(log), own_card)
+    answer = Session(**asdict(user)).diagnose(lines, asked.request, _named(log), own_card)
     report = answer.report
     if report and not asked.request.gpu and answer.document.settings.get("gpu") == own_card:
         standing(["gpu"])

@@ -26,10 +26,10 @@ from advisor.bulk.site import Asked, check_place, make_site, place_for
 from advisor.bulk.site.catalogue import read_catalogue
 from advisor.cli.batch import Scheduler, Workers, cluster_of, inputs_of
 from advisor.cli.options import Format, cores
-from advisor.cli.report_output import STOPPED, Steps, takes_folders, takes_own_files
+from advisor.cli.report_output import STOPPED, Steps, takes_folders, takes_user_files
 from advisor.errors import RequestError, raise_problems
 from advisor.files import Kind
-from advisor.knowledge.layers import OwnFiles, Stack, is_built_in
+from advisor.knowledge.layers import Stack, UserFiles, is_built_in
 from advisor.report.templates import template_problems
 from advisor.units import counted
 
@@ -44,7 +44,7 @@ def _number(value: float) -> float:
     return value
 
 
-@takes_own_files()
+@takes_user_files()
 def audit(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A batch or a site.")],
     sample: Annotated[
@@ -61,7 +61,7 @@ def audit(
     ] = _SIMILAR,
     form: Annotated[Format, typer.Option("--format", help="How findings are printed.")] = "text",
     *,
-    own: OwnFiles,
+    user: UserFiles,
 ) -> None:
     """Check a batch: every report against itself, its formats and a fresh answer.
 
@@ -77,7 +77,7 @@ def audit(
     """
     how = _How(sample, workers, cluster_of(workers, scheduler), similar, form == "json")
     try:
-        clean = _told(folder, own, how)
+        clean = _told(folder, user, how)
     except KeyboardInterrupt:
         sys.stderr.write("stopped before everything was checked, so nothing is told.\n")
         raise typer.Exit(STOPPED) from None
@@ -95,27 +95,27 @@ class _How(Struct, frozen=True):
     json_form: bool
 
 
-def _told(folder: Path, own: OwnFiles, how: _How) -> bool:
+def _told(folder: Path, user: UserFiles, how: _How) -> bool:
     """Audit a site or a batch and print what was found; gives whether it is clean."""
     if (folder / SITE_MANIFEST).is_file() and not (folder / MANIFEST).exists():
         return told_site(folder, json_form=how.json_form)
-    batch, setup, now = _prepared(folder, own)
+    batch, setup, now = _prepared(folder, user)
     if how.cluster:
-        setup = replace(setup, mark=mark_of(setup.folder, setup.own))
+        setup = replace(setup, mark=mark_of(setup.folder, setup.user))
     return told_batch(batch, setup, now, how)
 
 
-def _prepared(folder: Path, own: OwnFiles) -> tuple[Batch, Setup, Now]:
+def _prepared(folder: Path, user: UserFiles) -> tuple[Batch, Setup, Now]:
     batch = open_batch(folder)
-    advisor = Advisor.with_files(own)
+    advisor = Advisor.with_files(user)
     setup = Setup(
         root=str(folder.resolve()),
         formats=batch.formats,
         length=batch.manifest["length"],
         fresh=True,
-        own=own.whole(),
+        user=user.whole(),
     )
-    return batch, setup, Now(made_by(advisor, ()), inputs_of(own))
+    return batch, setup, Now(made_by(advisor, ()), inputs_of(user))
 
 
 _SHOWN = 10
@@ -260,7 +260,7 @@ def site(
     workers: Workers = None,
     scheduler: Scheduler = None,
     *,
-    own: OwnFiles,
+    user: UserFiles,
 ) -> None:
     """Make a site that people can browse from a batch of reports.
 
@@ -276,12 +276,12 @@ def site(
 
     Example: advisor site reports
     """
-    raise_problems(template_problems(own.templates))
+    raise_problems(template_problems(user.templates))
     batch, address = open_batch(folder), _address(base_url)
-    _say_changed(batch, own.rules, own.knowledge)
+    _say_changed(batch, user.rules, user.knowledge)
     out = place_for(folder, output)
     cluster = cluster_of(workers, scheduler)
-    asked = Asked(out, address, workers or cores(), cluster, own.templates)
+    asked = Asked(out, address, workers or cores(), cluster, user.templates)
     steps, catalogue = Steps(), read_catalogue(batch)
     try:
         check_place(out, batch.root)

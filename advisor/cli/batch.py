@@ -35,9 +35,9 @@ from advisor.bulk.batch.shard import Making
 from advisor.bulk.batch.store import MANIFEST
 from advisor.bulk.batch.worker import Cluster, Job, Local, Place, connected
 from advisor.cli.options import Length, cores
-from advisor.cli.report_output import BatchProgress, takes_own_files
+from advisor.cli.report_output import BatchProgress, takes_user_files
 from advisor.errors import EngineError, RequestError, did_you_mean, raise_problems
-from advisor.knowledge.layers import OwnFiles
+from advisor.knowledge.layers import UserFiles
 from advisor.report import prose
 from advisor.report.templates import template_problems
 from advisor.units import counted
@@ -82,16 +82,16 @@ class Asked(Struct, frozen=True):
     advisor: Advisor
     formats: tuple[str, ...]
     length: prose.Length
-    own: OwnFiles
+    user: UserFiles
 
     def making(self) -> Making:
         """Give what a shard is made with."""
         namer = Namer.of(self.advisor.knowledge)
-        return Making(self.advisor, namer, self.formats, self.length, self.own.templates)
+        return Making(self.advisor, namer, self.formats, self.length, self.user.templates)
 
     def manifest(self) -> Manifest:
         """Describe what will be made."""
-        inputs = inputs_of(self.own)
+        inputs = inputs_of(self.user)
         return manifest(self.plan, self.advisor, inputs, formats=self.formats, length=self.length)
 
     def job(self, out: Path, made: Manifest) -> Job:
@@ -102,7 +102,7 @@ class Asked(Struct, frozen=True):
             formats=self.formats,
             length=self.length,
             made_by=tuple(sorted(made_by(self.advisor, self.formats).items())),
-            own=self.own.whole(),
+            user=self.user.whole(),
         )
 
 
@@ -114,9 +114,11 @@ class _Ended(Struct, frozen=True):
     seconds: float
 
 
-def inputs_of(own: OwnFiles) -> Mapping[str, str]:
+def inputs_of(user: UserFiles) -> Mapping[str, str]:
     """Give the marks of the files that reports are made from, by name."""
-    return input_files({"rules": own.rules, "templates": own.templates, "knowledge": own.knowledge})
+    return input_files(
+        {"rules": user.rules, "templates": user.templates, "knowledge": user.knowledge}
+    )
 
 
 class Going(Struct, frozen=True):
@@ -293,7 +295,7 @@ DryRun = Annotated[
 ]
 
 
-@takes_own_files()
+@takes_user_files()
 def batch(
     plan: Annotated[Path, typer.Argument(metavar="PLAN", help=_PLAN)],
     out: Out = None,
@@ -305,7 +307,7 @@ def batch(
     dry_run: DryRun = False,
     length: Annotated[Length, typer.Option(help="How much the reports say.")] = "standard",
     *,
-    own: OwnFiles,
+    user: UserFiles,
 ) -> None:
     """Write reports for every scenario of a plan; stop and go on at any time.
 
@@ -324,7 +326,7 @@ def batch(
         raise typer.BadParameter(
             "reads what an earlier run wrote: add --resume.", param_hint="'--verify'"
         )
-    asked = _asked(plan, _formats(formats), length, own)
+    asked = _asked(plan, _formats(formats), length, user)
     number = workers or cores()
     if dry_run or out is None:
         _foretell(asked, number)
@@ -332,12 +334,12 @@ def batch(
         execute(asked, out, Going(number, scheduler, resume, verify))
 
 
-def _asked(plan: Path, formats: tuple[str, ...], length: Length, own: OwnFiles) -> Asked:
+def _asked(plan: Path, formats: tuple[str, ...], length: Length, user: UserFiles) -> Asked:
     """Read the plan and everything that reports are made from; all that is wrong, at once."""
-    raise_problems(template_problems(own.templates))
-    advisor = Advisor.with_files(own)
-    read = load_plan(plan, advisor.knowledge, own.knowledge)
-    return Asked(read, advisor, formats, length, own)
+    raise_problems(template_problems(user.templates))
+    advisor = Advisor.with_files(user)
+    read = load_plan(plan, advisor.knowledge, user.knowledge)
+    return Asked(read, advisor, formats, length, user)
 
 
 def _formats(text: str) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typer.main import get_command
 
 from advisor.cli.app import application, commands
 from advisor.cli.main import main
-from advisor.cli.own_settings import COMPLETING, OTHER_VARIABLES, VARIABLES, folders, own_settings
+from advisor.cli.user_settings import COMPLETING, OTHER_VARIABLES, VARIABLES, folders, user_settings
 from advisor.errors import RequestError, UserError, did_you_mean
 from advisor.files import __version__, packaged
 from advisor.knowledge import load_knowledge
@@ -70,7 +70,7 @@ def _names(table: str) -> Iterable[str]:
     """List names that need no quotes: with hyphens for spaces, of cards without the brand too."""
     found: dict[str, None] = {}
     with suppress(UserError):
-        known = load_knowledge(folders(own_settings(told=False)).get("knowledge"))
+        known = load_knowledge(folders(user_settings(told=False)).get("knowledge"))
         for name in getattr(known, table):
             hyphened = name.replace(" ", "-")
             if _UNQUOTED.fullmatch(hyphened):

@@ -13,7 +13,7 @@ from msgspec import json
 
 from advisor.calibration import file_of
 from advisor.cli.options import Format, KnowledgeFolder
-from advisor.cli.own_settings import (
+from advisor.cli.user_settings import (
     ASKED,
     BUILT_IN_LANGUAGE,
     FILE,
@@ -23,8 +23,8 @@ from advisor.cli.own_settings import (
     Settings,
     files,
     mistyped,
-    own_file,
-    own_settings,
+    user_file,
+    user_settings,
 )
 from advisor.knowledge import load_knowledge
 from advisor.reading.machine import this_machine
@@ -175,18 +175,21 @@ def settings(
 
     Example: advisor settings --format json
     """
-    own = own_settings()
+    user = user_settings()
     if format_ == "json":
-        typer.echo(dumps({key: _stated(own, key) for key in KEYS}, ensure_ascii=False, indent=2))
+        typer.echo(dumps({key: _stated(user, key) for key in KEYS}, ensure_ascii=False, indent=2))
         return
-    shown = [("setting", "value", "from"), *(_stated_cells(_stated(own, key), key) for key in KEYS)]
+    shown = [
+        ("setting", "value", "from"),
+        *(_stated_cells(_stated(user, key), key) for key in KEYS),
+    ]
     for line in (*aligned(shown), "", *_files(), *_variables(), *mistyped()):
         typer.echo(line.rstrip())
 
 
-def _stated(own: Settings, key: str) -> dict[str, object]:
+def _stated(user: Settings, key: str) -> dict[str, object]:
     """Give a setting as JSON has it; of one that is not stated what is built in, in words."""
-    one = own.get(key)
+    one = user.get(key)
     if one is None:
         return {"value": None, "from": "built-in", "default": _built_in(key)}
     value = one.value if isinstance(one.value, str) else [plain(str(path)) for path in one.value]
@@ -209,11 +212,11 @@ def _stated_cells(row: Mapping[str, object], key: str) -> tuple[str, str, str]:
 
 def _files() -> Iterator[str]:
     """Say where the files of settings lie, or would."""
-    own = own_file()
+    user = user_file()
     if os.environ.get(VARIABLE) == "":
         yield f"no file counts: {VARIABLE} is empty"
-    elif own:
-        yield f"your own file: {plain(str(own))}{'' if own.is_file() else ' (there is none)'}"
+    elif user:
+        yield f"your own file: {plain(str(user))}{'' if user.is_file() else ' (there is none)'}"
 
 
 def _variables() -> Iterator[str]:

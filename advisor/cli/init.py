@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.own_settings import (
+from advisor.cli.user_settings import (
     FILE,
     TRUSTED,
     digest_of,

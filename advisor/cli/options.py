@@ -13,7 +13,7 @@ import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.cli.own_settings import COMPLETING
+from advisor.cli.user_settings import COMPLETING
 from advisor.errors import RequestError, UserError, did_you_mean, raise_problems
 from advisor.knowledge.layers import named_twice
 from advisor.scenario.resolve import problems_of
@@ -31,7 +31,7 @@ _LATER = "repeatable: a later one wins."
 RULES = f"Folder of rules, over the built-in ones; {_LATER}"
 TEMPLATES = f"Folder of templates, over the built-in ones; {_LATER}"
 KNOWLEDGE = f"Folder of knowledge, over the built-in one; {_LATER}"
-OWN_FILES = "Your own files"
+USER_FILES = "Your own files"
 
 
 def different(paths: list[Path] | None) -> list[Path] | None:
@@ -60,7 +60,7 @@ NoMeasurements = Annotated[
     typer.Option(
         "--no-measurements",
         help="Leave your own measurements out, as ADVISOR_NO_MEASUREMENTS=1 does.",
-        rich_help_panel=OWN_FILES,
+        rich_help_panel=USER_FILES,
     ),
 ]
 Scenarios = Annotated[

@@ -29,10 +29,10 @@ from advisor.cli.options import (
     layers_option,
     spread,
 )
-from advisor.cli.own_settings import used_settings
+from advisor.cli.user_settings import used_settings
 from advisor.errors import EngineError, UserError
 from advisor.files import opened
-from advisor.knowledge.layers import OwnFiles, Stack
+from advisor.knowledge.layers import Stack, UserFiles
 from advisor.report import FORMATS
 from advisor.report.charts import picture_markdown, picture_text
 from advisor.report.prose import Length
@@ -149,16 +149,16 @@ _FOLDERS = {"rules": RULES, "templates": TEMPLATES, "knowledge": KNOWLEDGE}
 
 
 def takes_folders(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace the parameter ``own`` of a command by the flags of the user's folders."""
-    return spread(command, "own", _folder_flags(None), _own_files)
+    """Replace the parameter ``user`` of a command by the flags of the user's folders."""
+    return spread(command, "user", _folder_flags(None), _user_files)
 
 
-def takes_own_files(
+def takes_user_files(
     panel: str | None = None,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Replace ``own`` by the flags of the folders, in a panel of the help, and of measurements."""
+    """Replace ``user`` by the flags of the folders, in a panel of the help, and of measurements."""
     flags = [*_folder_flags(panel), keyword("no_measurements", NoMeasurements, False)]
-    return lambda command: spread(command, "own", flags, _own_files)
+    return lambda command: spread(command, "user", flags, _user_files)
 
 
 def _folder_flags(panel: str | None) -> list[Parameter]:
@@ -168,10 +168,10 @@ def _folder_flags(panel: str | None) -> list[Parameter]:
     ]
 
 
-def _own_files(values: Mapping[str, Any]) -> OwnFiles:
+def _user_files(values: Mapping[str, Any]) -> UserFiles:
     folders: Mapping[str, Stack] = {name: values[name] for name in _FOLDERS}
     left_out = values.get("no_measurements", True)
-    return OwnFiles(
+    return UserFiles(
         **folders, measurements=None if left_out else measurements_of(folders["knowledge"])
     )
 

@@ -23,8 +23,8 @@ from advisor.cli.options import (
     setting_flag,
     spread,
 )
-from advisor.cli.own_settings import used_settings
 from advisor.cli.report_output import write
+from advisor.cli.user_settings import used_settings
 from advisor.errors import UserError, raise_problems
 from advisor.knowledge.merit import USES
 from advisor.reverse.asked import WANTED, Wanted, read_wanted

@@ -22,7 +22,7 @@ from advisor.cli.options import (
 )
 from advisor.cli.report_output import progress_line, takes_folders
 from advisor.errors import UserError, raise_problems, visible
-from advisor.knowledge.layers import OwnFiles, Stack
+from advisor.knowledge.layers import Stack, UserFiles
 from advisor.remedies import rule_vocabulary
 from advisor.rules.language.schema import rules_schema
 from advisor.units import counted
@@ -55,7 +55,7 @@ def explain(
     rule: Annotated[str, typer.Argument(help="Name of the rule.")],
     asked: Asked,
     *,
-    own: OwnFiles,
+    user: UserFiles,
     search: Annotated[
         bool, typer.Option(help="Look for the smallest change that makes a silent rule fire.")
     ] = True,
@@ -64,7 +64,7 @@ def explain(
 
     Example: advisor rules explain quantize-to-fit --gpu T4 --model phi-3-mini
     """
-    advisor = Advisor.with_files(own)
+    advisor = Advisor.with_files(user)
     try:
         found = find_any_rule(advisor.ruleset, rule)
     except UserError as error:
@@ -83,20 +83,20 @@ def facts(
     fact: Annotated[str | None, typer.Argument(help="Name of a fact. [default: all]")] = None,
     format_: Annotated[Format, typer.Option("--format", help="How it is written.")] = "text",
     *,
-    own: OwnFiles,
+    user: UserFiles,
 ) -> None:
     """Show a fact: unit or values, origin, what concludes it, what depends on it; or list all.
 
     Example: advisor rules facts fit.gap
     """
-    vocabulary = rule_vocabulary(own.knowledge)
+    vocabulary = rule_vocabulary(user.knowledge)
     as_json = format_ == "json"
     if fact is None:
         text = facts_json(vocabulary) if as_json else facts_list(vocabulary)
         typer.echo(text, nl=False)
         return
     vocabulary.fact(fact)
-    advisor = Advisor.with_files(own)
+    advisor = Advisor.with_files(user)
     use: FactUse = fact_use(fact, vocabulary, advisor.ruleset)
     typer.echo(use_json(use) if as_json else use_text(use), nl=False)
 
@@ -122,7 +122,7 @@ def docs(
         typer.Option(help="Scenarios to measure how often rules fire; 0: none.", min=0),
     ] = _SAMPLE,
     *,
-    own: OwnFiles,
+    user: UserFiles,
     workers: Workers = None,
 ) -> None:
     """Write a rulebook: a page per rule, the facts, and pictures of what depends on what.
@@ -132,11 +132,11 @@ def docs(
 
     Example: advisor rules docs -o rulebook
     """
-    advisor = Advisor.with_files(own)
+    advisor = Advisor.with_files(user)
     measured = (
-        read_cover_file(cover) if cover else _measured(advisor, sample, own.knowledge, workers)
+        read_cover_file(cover) if cover else _measured(advisor, sample, user.knowledge, workers)
     )
-    pages = make_book(advisor, Sources(own.rules, own.templates), measured)
+    pages = make_book(advisor, Sources(user.rules, user.templates), measured)
     write_book(pages, output, format_)
     typer.echo(f"{len(pages)} pages in {output}, beginning with index.{format_}")
 
@@ -189,7 +189,7 @@ def check(
     ] = _SAMPLE,
     workers: Workers = None,
     *,
-    own: OwnFiles,
+    user: UserFiles,
 ) -> None:
     """Check rules: syntax, names, units, limits, cases and what never matters; all at once.
 
@@ -200,9 +200,9 @@ def check(
     if explain is not None:
         typer.echo(page(explain), nl=False)
         return
-    asked = asked_for(paths or [], own.rules)
+    asked = asked_for(paths or [], user.rules)
     means = Means(
-        own.knowledge, own.templates, 0 if quick else sample, not quick, workers, progress_line()
+        user.knowledge, user.templates, 0 if quick else sample, not quick, workers, progress_line()
     )
     if fix or diff:
         _correct(each_layer(asked), means, write=not diff)

@@ -15,7 +15,7 @@ from advisor.advice import Advisor
 from advisor.cli.options import Format, OnlyRules, Output, Scenarios, Workers
 from advisor.cli.report_output import progress_line, takes_folders, write
 from advisor.errors import RequestError, UserError
-from advisor.knowledge.layers import OwnFiles, Stack, stack
+from advisor.knowledge.layers import Stack, UserFiles, stack
 from advisor.rules.language.model import Places
 from advisor.workbench.bulk import evaluate_all
 from advisor.workbench.cases import CaseResult, Runner, junit_xml
@@ -52,7 +52,7 @@ def test(
         typer.Option("--accept", help="Write what is seen now into the scenarios that fail."),
     ] = False,
     *,
-    own: OwnFiles,
+    user: UserFiles,
 ) -> None:
     """Run the cases of every rule and the scenario files; a failure says what was missing.
 
@@ -60,9 +60,9 @@ def test(
 
     Example: advisor rules test --rule quantize-to-fit
     """
-    folders = folder or own.rules
+    folders = folder or user.rules
     places = _places(folders, scenarios)
-    session = _session(folders, scenarios, own.templates, own.knowledge, places)
+    session = _session(folders, scenarios, user.templates, user.knowledge, places)
     begun = stamp(session.folders)
     only = find_rules(session.runner.advisor.ruleset, rule) if rule else None
     if accept:
@@ -275,7 +275,7 @@ def cover(
     output: Output = None,
     workers: Workers = None,
     *,
-    own: OwnFiles,
+    user: UserFiles,
 ) -> None:
     """Measure over the catalogue how often each rule fires, and which thresholds ever decide.
 
@@ -283,8 +283,8 @@ def cover(
 
     Example: advisor rules cover --thresholds
     """
-    side = load_side(Folders(*own.folders))
-    store = sampled_facts(sample, Origin(own.knowledge, workers=workers), progress=progress_line())
+    side = load_side(Folders(*user.folders))
+    store = sampled_facts(sample, Origin(user.knowledge, workers=workers), progress=progress_line())
     coverage = measure(evaluate_all(store, side.advisor.ruleset))
     if format_ == "json":
         text = cover_json(coverage)
@@ -317,7 +317,7 @@ def diff(
     output: Output = None,
     workers: Workers = None,
     *,
-    own: OwnFiles,
+    user: UserFiles,
 ) -> None:
     """Show which reports an edit of rules, templates or knowledge changes.
 
@@ -327,7 +327,7 @@ def diff(
 
     Example: advisor rules diff built-in
     """
-    folders = Folders(*own.folders)
+    folders = Folders(*user.folders)
     new = load_side(folders)
     with base_side(base, folders) as old:
         difference, prose, beside = compare_sides(
@@ -371,7 +371,7 @@ def mutate(
     scenarios: Scenarios = None,
     workers: Workers = None,
     *,
-    own: OwnFiles,
+    user: UserFiles,
 ) -> None:
     """Put one mistake at a time into the rules, and see whether a test notices.
 
@@ -383,7 +383,7 @@ def mutate(
     """
     if accept and (known is None or limit is not None):
         raise typer.BadParameter("needs --known, and no --limit.", param_hint="'--accept'")
-    folders = Folders(*own.folders)
+    folders = Folders(*user.folders)
     search = Search(sample, limit, known, accept=accept, workers=workers)
     result = mutated_rules(folders, scenarios, list(rule or ()), search, progress_line())
     write(mutation_json(result) if format_ == "json" else mutation_text(result), output)

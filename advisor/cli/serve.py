@@ -17,7 +17,7 @@ from advisor.cli.options import cores
 from advisor.cli.report_output import takes_folders
 from advisor.errors import RequestError
 from advisor.files import with_extra
-from advisor.knowledge.layers import OwnFiles, stack
+from advisor.knowledge.layers import UserFiles, stack
 from advisor.service import line
 from advisor.service.workers import Answering, Setup, Workers
 from advisor.units import UnitError, parse_quantity
@@ -69,7 +69,7 @@ def serve(
     allow_hub: AllowHub = False,
     trusted_host: TrustedHosts = None,
     *,
-    own: OwnFiles,
+    user: UserFiles,
 ) -> None:
     """Answer questions over HTTP: JSON, pages, many lines at once; a page to ask from at /.
 
@@ -82,7 +82,7 @@ def serve(
     from advisor.service import app  # noqa: PLC0415  an extra
 
     limits, hosts = app.Limits(body_bytes=_bytes(body_limit)), hosts_of(host, trusted_host)
-    setup = setup_of(own, files=allow_files, hub=allow_hub)
+    setup = setup_of(user, files=allow_files, hub=allow_hub)
     lasting = not (allow_files or allow_hub)
     listen(
         lambda pool: app.application(pool, limits=limits, log=log, hosts=hosts, lasting=lasting),
@@ -93,12 +93,12 @@ def serve(
     )
 
 
-def setup_of(own: OwnFiles, *, files: bool, hub: bool) -> Setup:
+def setup_of(user: UserFiles, *, files: bool, hub: bool) -> Setup:
     """Say what a worker loads and may reach."""
     return Setup(
-        rules=stack(own.rules),
-        templates=stack(own.templates),
-        knowledge=stack(own.knowledge),
+        rules=stack(user.rules),
+        templates=stack(user.templates),
+        knowledge=stack(user.knowledge),
         files=files,
         hub=hub,
     )
@@ -278,7 +278,7 @@ def mcp(
     allow_files: AllowFiles = False,
     allow_hub: AllowHub = False,
     *,
-    own: OwnFiles,
+    user: UserFiles,
 ) -> None:
     """Offer the questions as tools to a language model (Model Context Protocol).
 
@@ -290,7 +290,7 @@ def mcp(
     require("mcp", "mcp", "uvicorn")
     from advisor.service import tools  # noqa: PLC0415  an extra
 
-    setup = setup_of(own, files=allow_files, hub=allow_hub)
+    setup = setup_of(user, files=allow_files, hub=allow_hub)
     if http:
         place = Place(host, port, _PATH)
         make = partial(tools.over_http, host, place.path, hosts_of(host), log)

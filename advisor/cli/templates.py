@@ -23,11 +23,11 @@ from advisor.cli.options import (
     TemplatesFolder,
     takes_request,
 )
-from advisor.cli.own_settings import FILE, KINDS, house_folders
 from advisor.cli.report_output import progress_line, takes_folders, write
+from advisor.cli.user_settings import FILE, KINDS, house_folders
 from advisor.errors import RequestError, visible
 from advisor.files import data_dir
-from advisor.knowledge.layers import OwnFiles, Stack, stack
+from advisor.knowledge.layers import Stack, UserFiles, stack
 from advisor.units import counted
 from advisor.workbench.house import House, Looked, check_house
 from advisor.workbench.lint.corrections import differences, replace_files
@@ -44,7 +44,7 @@ def check(
         Path | None, typer.Argument(help="Folder of templates. (default: --templates, or built-in)")
     ] = None,
     *,
-    own: OwnFiles,
+    user: UserFiles,
     format_: Annotated[
         FindingsFormat, typer.Option("--format", help="How findings are written.")
     ] = "text",
@@ -61,10 +61,10 @@ def check(
 
     Example: advisor templates check house/templates
     """
-    folders = [folder] if folder else own.templates
+    folders = [folder] if folder else user.templates
     if fix:
         _rename(folders)
-    checked = check_templates(folders, rules=own.rules, knowledge=own.knowledge)
+    checked = check_templates(folders, rules=user.rules, knowledge=user.knowledge)
     text = WRITERS[format_](checked.problems)
     if format_ == "text":
         text += _summary(checked.files, len(checked.problems))
@@ -220,7 +220,7 @@ def check_house_folder(
         typer.Argument(help="Folder with rules/, templates/ and knowledge/, or an advisor.toml."),
     ] = None,
     *,
-    own: OwnFiles,
+    user: UserFiles,
     sample: Annotated[
         int, typer.Option(help="Scenarios of the catalogue to try rules on.", min=0, max=1_000_000)
     ] = _SAMPLE,
@@ -237,7 +237,7 @@ def check_house_folder(
 
     Example: advisor check house
     """
-    house = _house(folder) if folder else House(*own.folders)
+    house = _house(folder) if folder else House(*user.folders)
     looked = check_house(house, sample=sample, progress=progress_line())
     text = WRITERS[format_](looked.problems)
     write(text + (_house_summary(looked) if format_ == "text" else ""), output)

@@ -27,7 +27,7 @@ Stack = Path | Sequence[Path] | None
 """The user's own folders of one kind: one, several of which later ones win, or none."""
 
 
-class OwnFiles(Struct, frozen=True):
+class UserFiles(Struct, frozen=True):
     """What a user laid over the built-in folders, and the file of measurements that counts."""
 
     rules: Stack = None
@@ -40,12 +40,12 @@ class OwnFiles(Struct, frozen=True):
         """Rules, templates and knowledge."""
         return self.rules, self.templates, self.knowledge
 
-    def whole(self) -> OwnFiles:
+    def whole(self) -> UserFiles:
         """Give the same by paths from the root, as a worker elsewhere needs them."""
         rules, templates, knowledge = (
             tuple(path.resolve() for path in stack(paths)) for paths in self.folders
         )
-        return OwnFiles(
+        return UserFiles(
             rules, templates, knowledge, self.measurements and self.measurements.resolve()
         )
 

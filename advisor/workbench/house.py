@@ -28,7 +28,7 @@ from advisor.files import read_tree, real
 from advisor.knowledge import check_knowledge, load_knowledge
 from advisor.knowledge.field_kinds import FlawedError, choice
 from advisor.knowledge.file_records import finished_model
-from advisor.knowledge.layers import Layer, OwnFiles, Stack, holding, layers, stack
+from advisor.knowledge.layers import Layer, Stack, UserFiles, holding, layers, stack
 from advisor.knowledge.log_patterns import log_pattern_problems
 from advisor.knowledge.overlay import entries_of
 from advisor.knowledge.parsing import calibration_in
@@ -102,7 +102,7 @@ def check_house(house: House, *, sample: int = 0, progress: Progress | None = No
     found = in_order(house.placed(one) for one in _parts(house, sample, progress))
     if any(one.is_error for one in found):
         return Looked(found)
-    stage = _Stage(house, Advisor.of(OwnFiles(house.rules, house.templates, house.knowledge)))
+    stage = _Stage(house, Advisor.of(UserFiles(house.rules, house.templates, house.knowledge)))
     made = stage.written()
     made.problems = in_order([*found, *map(house.placed, made.problems)])
     return made

@@ -10,7 +10,7 @@ import pytest
 import typer.main
 
 from advisor.cli import app
-from advisor.cli.own_settings import KINDS
+from advisor.cli.user_settings import KINDS
 from tests.cli.running import run
 
 Capture = pytest.CaptureFixture[str]

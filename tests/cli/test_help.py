@@ -15,7 +15,7 @@ from typer.main import get_command
 
 from advisor.cli.app import _GROUPED, application, commands
 from advisor.cli.completion import SHELLS, _names, command_of, example_in, offered, page
-from advisor.cli.own_settings import COMPLETING, OTHER_VARIABLES, VARIABLES
+from advisor.cli.user_settings import COMPLETING, OTHER_VARIABLES, VARIABLES
 from advisor.errors import UserError
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.names import find_format_candidates, find_framework, find_kv_type, find_model

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from advisor.cli.init import remember, starter_files
-from advisor.cli.own_settings import digest_of, name_of, own_settings
+from advisor.cli.user_settings import digest_of, name_of, user_settings
 from tests.cli.running import Outcome, advise, run
 
 Capture = pytest.CaptureFixture[str]
@@ -214,7 +214,7 @@ def test_a_wrong_advisor_toml_is_refused(
 def test_a_config_that_is_missing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ADVISOR_CONFIG", "nowhere.toml")
     with pytest.raises(Exception, match="which is no file"):
-        own_settings()
+        user_settings()
 
 
 def test_a_report_says_which_rules_are_the_users(capsys: Capture, inside: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.cli.own_settings import folders, settings_in
+from advisor.cli.user_settings import folders, settings_in
 from tests.cli.running import run
 
 Capture = pytest.CaptureFixture[str]

@@ -12,7 +12,7 @@ from typer.main import get_command
 
 from advisor.cli.app import application
 from advisor.cli.init import remember
-from advisor.cli.own_settings import (
+from advisor.cli.user_settings import (
     ASKED,
     KEYS,
     LAID,
@@ -21,7 +21,7 @@ from advisor.cli.own_settings import (
     VARIABLES,
     digest_of,
     name_of,
-    own_settings,
+    user_settings,
 )
 from advisor.errors import UserError
 from tests.cli.running import Outcome, run
@@ -275,7 +275,7 @@ def test_everything_wrong_is_said_at_once(home: Home, monkeypatch: pytest.Monkey
     monkeypatch.setenv("ADVISOR_FOR", "coding")
     monkeypatch.setenv("ADVISOR_PREFER", "cheap")
     with pytest.raises(UserError) as raised:
-        own_settings()
+        user_settings()
     for text in (
         f"{home.own}:1: unknown key 'gpus'. Did you mean 'gpu'",
         f"{home.own}:2: there are no texts in 'de'. There is en; yours lie in 'languages/NAME'",

@@ -17,7 +17,7 @@ from advisor.calibration.user.benchmark_file import File
 from advisor.calibration.user.plausibility import Given
 from advisor.cli.init import write_starter
 from advisor.cli.measure_text import added
-from advisor.cli.own_settings import house_folders
+from advisor.cli.user_settings import house_folders
 from advisor.errors import UserError
 from advisor.knowledge import load_knowledge
 from advisor.workbench.house import House, check_house

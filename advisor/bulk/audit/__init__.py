@@ -40,7 +40,7 @@ from advisor.bulk.batch.manifest import (
 from advisor.bulk.batch.shard import Making
 from advisor.bulk.batch.store import sha256_of
 from advisor.bulk.batch.worker import Place
-from advisor.knowledge.layers import OwnFiles
+from advisor.knowledge.layers import UserFiles
 from advisor.report.prose import Length
 
 
@@ -52,7 +52,7 @@ class Setup(Struct, frozen=True):
     length: Length
     fresh: bool
     """Whether rules, knowledge, templates and program are those the batch was made with."""
-    own: OwnFiles = OwnFiles()
+    user: UserFiles = UserFiles()
     mark: str = ""
     """By which a worker elsewhere knows that it sees the same; see ``mark_of``."""
 
@@ -101,7 +101,7 @@ def check_shard(setup: Setup, task: Task) -> Checked:
     """
     checked = Checked()
     if setup.mark:
-        check_same(setup.folder, setup.own, setup.mark)
+        check_same(setup.folder, setup.user, setup.mark)
     record = read_record(setup.folder, task.number)
     if record is None:
         return checked
@@ -152,9 +152,9 @@ def _tables(setup: Setup, task: Task, head: Entry, lines: list[Entry], checked: 
 
 @lru_cache(maxsize=1)
 def _making(setup: Setup) -> Making:
-    advisor = Advisor.with_files(setup.own)
+    advisor = Advisor.with_files(setup.user)
     texts = tuple(form for form in setup.formats if kind_of(form) != "parquet")
-    return Making(advisor, Namer.of(advisor.knowledge), texts, setup.length, setup.own.templates)
+    return Making(advisor, Namer.of(advisor.knowledge), texts, setup.length, setup.user.templates)
 
 
 _MOST_COMPARED = 50_000

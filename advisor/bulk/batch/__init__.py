@@ -34,7 +34,7 @@ from advisor.bulk.batch.store import (
 from advisor.bulk.batch.worker import Done, Job, Place, run_shard
 from advisor.errors import RequestError
 from advisor.files import Kind, code_sha256
-from advisor.knowledge.layers import OwnFiles, Stack
+from advisor.knowledge.layers import Stack, UserFiles
 
 _LOOK_S = 0.5
 """How often signals and the size of the cluster are looked at."""
@@ -326,23 +326,23 @@ def _refuse_to_wait(place: Place) -> None:
 
 
 @lru_cache(maxsize=2)
-def mark_of(root: Path, own: OwnFiles) -> str:
+def mark_of(root: Path, user: UserFiles) -> str:
     """Tell a batch, with the program and the files that read it, from any other."""
     folders: Mapping[Kind, Stack] = {
-        "rules": own.rules,
-        "templates": own.templates,
-        "knowledge": own.knowledge,
+        "rules": user.rules,
+        "templates": user.templates,
+        "knowledge": user.knowledge,
     }
     told = [sha256_of(root / MANIFEST), code_sha256(), dict(input_files(folders))]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
-def check_same(root: Path, own: OwnFiles, mark: str) -> None:
+def check_same(root: Path, user: UserFiles, mark: str) -> None:
     """See that a worker reads the batch that everyone reads, with the same program and files.
 
     Raises:
         RequestError: It does not.
     """
-    if mark_of(root, own) != mark:
+    if mark_of(root, user) != mark:
         hint = "Every worker needs that folder under the same path, and the same advisor."
         raise RequestError(f"a worker does not see '{root}' as it is here", hint=hint)

@@ -26,7 +26,7 @@ from advisor.bulk.batch.shard import Making, make_shard
 from advisor.bulk.batch.store import File, asked_to_stop, sees, write_files
 from advisor.errors import RequestError, UserError
 from advisor.files import with_extra
-from advisor.knowledge.layers import OwnFiles
+from advisor.knowledge.layers import UserFiles
 from advisor.report.prose import Length
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Job(Struct, frozen=True):
     length: Length
     made_by: tuple[tuple[str, str | None], ...]
     """Versions and hashes that a worker must have too."""
-    own: OwnFiles = OwnFiles()
+    user: UserFiles = UserFiles()
 
 
 class Done(Struct, frozen=True):
@@ -85,7 +85,7 @@ def _done(job: Job, shard: Shard) -> Done:
 @lru_cache(maxsize=2)
 def _making(job: Job) -> Making:
     try:
-        advisor = Advisor.with_files(job.own)
+        advisor = Advisor.with_files(job.user)
         found = made_by(advisor, job.formats)
     except UserError as error:
         raise RequestError(f"a worker cannot start: {error}") from None
@@ -93,7 +93,7 @@ def _making(job: Job) -> Making:
         hint = "Install the same version and copy the same folders to every worker."
         raise RequestError(f"a worker is not the same as here: {'; '.join(different)}", hint=hint)
     gc.freeze()
-    return Making(advisor, Namer.of(advisor.knowledge), job.formats, job.length, job.own.templates)
+    return Making(advisor, Namer.of(advisor.knowledge), job.formats, job.length, job.user.templates)
 
 
 def start_worker() -> None:

@@ -44,7 +44,7 @@ from advisor.bulk.site.tables import (
 )
 from advisor.errors import RequestError, UserError
 from advisor.files import __version__, real
-from advisor.knowledge.layers import OwnFiles, Stack, overlaid, stack
+from advisor.knowledge.layers import Stack, UserFiles, overlaid, stack
 from advisor.report.prose import Length
 
 _FOLDERS = ("card", "compare", "data", "matrix", "model", "pair", "report")
@@ -204,12 +204,12 @@ def _making(batch: Batch, asked: Asked, catalogue: Catalogue) -> Making:
         provenance=f"advisor {manifest.get('advisor')}, {said}.",
         length=cast("Length", catalogue.length),
         templates=(files := tuple(str(path.resolve()) for path in stack(asked.templates))),
-        mark=mark_of(batch.root.resolve(), _own(files)) if asked.cluster else "",
+        mark=mark_of(batch.root.resolve(), _user_files(files)) if asked.cluster else "",
     )
 
 
-def _own(templates: tuple[str, ...]) -> OwnFiles:
-    return OwnFiles(templates=tuple(map(Path, templates)))
+def _user_files(templates: tuple[str, ...]) -> UserFiles:
+    return UserFiles(templates=tuple(map(Path, templates)))
 
 
 def _index_pages(shown: Shown, asked: Asked) -> Iterator[File]:
@@ -266,7 +266,7 @@ def make_pairs(making: Making, out: str, task: tuple[int, tuple[Pair, ...]]) -> 
     """
     number, pairs = task
     if making.mark:
-        check_same(Path(making.batch), _own(making.templates), making.mark)
+        check_same(Path(making.batch), _user_files(making.templates), making.mark)
         if not sees(Path(out), making.mark):
             raise RequestError(f"a worker does not see '{out}'", hint="Share that folder too.")
     files = [file for pair in pairs for file in pair_files(making, pair)]

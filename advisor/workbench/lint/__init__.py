@@ -16,7 +16,7 @@ from advisor.advice.preparation import all_option_facts
 from advisor.advice.projection import QUOTED_FACTS
 from advisor.errors import RequestError, RuleFileError, UserError
 from advisor.files import data_dir
-from advisor.knowledge.layers import OwnFiles, Stack, stack
+from advisor.knowledge.layers import Stack, UserFiles, stack
 from advisor.knowledge.types import Knowledge
 from advisor.knowledge.vocabulary import Vocabulary
 from advisor.rules.language.model import Case, Places, Rule, RuleSet, openable
@@ -206,7 +206,7 @@ class _Check(Struct):
         own = ""
         try:
             advisor = Advisor.of(
-                OwnFiles(self.asked.folder, self.means.templates, self.means.knowledge)
+                UserFiles(self.asked.folder, self.means.templates, self.means.knowledge)
             )
         except UserError as error:
             self._as_far_as_it_goes(error, places)

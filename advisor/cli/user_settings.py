@@ -116,7 +116,7 @@ class Stated(Struct, frozen=True):
 Settings = Mapping[str, Stated]
 
 
-def own_settings(*, told: bool = True) -> Settings:
+def user_settings(*, told: bool = True) -> Settings:
     """Read the settings that count: of the environment, else of a file here, else of one's own.
 
     An empty variable takes its setting away. The file that lies here counts where the user trusts
@@ -145,7 +145,7 @@ def files(*, told: bool) -> Iterator[tuple[Path, str]]:
     stated = os.environ.get(VARIABLE)
     if stated == "":
         return
-    own = own_file()
+    own = user_file()
     if own and own.is_file():
         yield own, f"your own {FILE}"
     if stated and not Path(stated).is_file():
@@ -155,7 +155,7 @@ def files(*, told: bool) -> Iterator[tuple[Path, str]]:
         yield here, here.name
 
 
-def own_file() -> Path | None:
+def user_file() -> Path | None:
     """Where the user's own file lies, or would; None for a user without a home."""
     if stated := os.environ.get("ADVISOR_CONFIG_DIR"):
         return Path(stated) / FILE
