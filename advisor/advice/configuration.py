@@ -255,6 +255,8 @@ class MemoryDoc(Occupied, frozen=True):
     """The parts that are estimates, a phrase each; empty: exact formulas."""
     per_gpu: Sequence[CardMemory]
     """The share of every card."""
+    state_slots: int | None = None
+    """Recurrent states that a server is told to keep; null where it is not told. [states]"""
 
 
 class SpeedDoc(Rates, frozen=True):

@@ -229,6 +229,7 @@ def memory_doc(memory: Memory, limits: Limits) -> MemoryDoc:
         cache_room_bytes=room.room_bytes if room else None,
         cache_tokens=room.tokens if room else None,
         cache_sequences=sequences_at_once(memory, limits),
+        state_slots=room.state_slots if room else None,
     )
 
 

@@ -145,15 +145,20 @@ def kept_by_shard(
     """Size the cache of every shard of a tensor split, of layers from one up to another, bytes.
 
     A latent is kept whole by each, and so is a head: eight cards keep each of four heads twice.
+    Recurrent states are divided, as their heads are many.
     """
     shape, cards = scenario.model.shape, tensor_ranks(scenario)
+    states = replace(cells, full=0, slide=0, slide_extra=0) if shape.recurrent else None
+    divided = -(-states.bytes_of(cache, first, last) // cards) if states else 0
+    kept = replace(cells, sequences=0) if states else cells
     if shape.mla:
-        return cells.bytes_of(cache, first, last)
+        return divided + kept.bytes_of(cache, first, last)
     by_layer = shape.head_groups
     ends = range(first, last + 1) if by_layer else (first, last)
     groups = by_layer[first:last] if by_layer else (shape.kv_heads or 1,)
-    sizes = (cells.bytes_of(cache, *pair) for pair in pairwise(ends))
-    return sum(-(-size * -(-n // cards) // n) for size, n in zip(sizes, groups, strict=True))
+    sizes = (kept.bytes_of(cache, *pair) for pair in pairwise(ends))
+    each = (-(-size * -(-n // cards) // n) for size, n in zip(sizes, groups, strict=True))
+    return divided + sum(each)
 
 
 def cache_room(
@@ -172,25 +177,26 @@ def cache_room(
     runtime = runtime_of(scenario.framework)
     if any(card.kv_cache_bytes <= 0 for card in each):
         return None
-    batch = sequences_of_a_rank(scenario)
+    batch, cards = sequences_of_a_rank(scenario), scenario.gpus
     if divides_requests(scenario):
-        batch *= scenario.gpus
+        batch, cards = batch * cards, 1
     shares = [
         (max(card.usable_bytes - card.required_bytes + taken, 0) * batch, taken)
         for card in each
         if (taken := card.kv_cache_bytes)
     ]
     room, taken = min(shares, key=lambda share: share[0] / share[1])
-    tokens = None
+    slots, tokens = runtime.state_slots(scenario), None
     if cells.full and (shape.full_sums[-1] or shape.window):
-        block = runtime.page_tokens
-        tokens = room * cells.stream_full // taken // block * block
+        states = cells.sequences * shape.state_sums[-1] // cards if slots else 0
+        block, left = runtime.page_tokens, max(room - states * batch, 0)
+        tokens = left * cells.stream_full // (taken - states) // block * block
     whole = sum(taken for _, taken in shares)
     of_all = cells.bytes_of(shape, 0, len(shape.full_sums) - 1)
     surely = min((card.usable_bytes - card.high_bytes) / card.kv_cache_bytes + 1 for card in each)
     pool = Range(of_all * room // (batch * taken), round(of_all * surely), 0)
     told = runtime.most_at_start(scenario, shape, pool, policy)
-    return CacheRoom(whole * room // (batch * taken), tokens, room // taken, told)
+    return CacheRoom(whole * room // (batch * taken), tokens, room // taken, told, slots)
 
 
 @by_identity_up_to(_MOST_SHAPES)

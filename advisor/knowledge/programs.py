@@ -34,7 +34,8 @@ PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
     "draft_folder": ("draft_model",), "mtp": ("mtp",), "mtp_checked": (), "memory_fraction": (),
     "memory_fraction_lowered": (), "static_fraction": (),
     "yarn_factor": (), "yarn_original": (), "yarn_theta": (),
-    "batched_tokens": (), "image_limit": (), "image_count": (), "image_tokens": (),
+    "batched_tokens": (), "state_slots": (),
+    "image_limit": (), "image_count": (), "image_tokens": (),
 }  # fmt: skip
 """Placeholder -> the settings (keys of ``change``) that a piece with it carries."""
 

@@ -268,7 +268,7 @@ _ELSEWHERE = frozenset(
     """
     model file draft dtype backend tokens_all tensor_ranks pipeline_ranks spec_method spec_tokens
     speculative_json config_file modelfile fits_itself placing attention_ranks replicas
-    attends_apart all_attend_apart whole_experts
+    attends_apart all_attend_apart whole_experts states
     """.split()  # noqa: SIM905  a table of words
 )
 """Meanings that are read together with others."""

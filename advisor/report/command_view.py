@@ -96,8 +96,15 @@ def _notes(found: Checked) -> Iterator[str]:
 
 def _not_as_told(found: Checked) -> Iterator[str]:
     """Give what is sized in another way than the command has it."""
-    scenario, shares = found.advice.scenario, found.pasted.said().get("shares", "")
+    scenario, said = found.advice.scenario, found.pasted.said()
+    shares, room = said.get("shares", ""), found.advice.memory.cache_room
     yield from found.asked.not_sized
+    slots = room.state_slots if room else None
+    if slots and said.get("states") != str(slots):
+        yield (
+            f"It is sized with {slots} recurrent states (--max-mamba-cache-size {slots}). Untold, "
+            "almost half of what is left goes to states, and fewer tokens fit."
+        )
     if scenario.gpus > 1 and scenario.cpu_experts and len(set(shares.split(","))) == 1:
         yield (
             "With experts in system RAM the cards are taken to be filled alike, by the -ts of the "

@@ -304,6 +304,7 @@ WRITERS: Mapping[str, Writer] = {
     "memory.cache_serves_several": lambda d: flag(_at_once(d) > 1),
     "memory.cache_windowed": lambda d: flag(_is_windowed(d)),
     "memory.cache_not_all": lambda d: flag(_cache_not_all(d)),
+    "memory.state_slots": lambda d: f.count(d.memory.state_slots),
     "memory.requests": _requests,
     "options.none_holds_all": _none_holds_all,
     "memory.held_sequences": lambda d: f.count(fewer_held(d.memory, d.scenario)),

@@ -213,6 +213,10 @@ class Runtime:
         kept = min(full, window)
         return Cells(sequences * full, sequences * kept, 0, sequences, full, kept)
 
+    def state_slots(self, _scenario: Scenario) -> int | None:
+        """Count the recurrent states that it is told to keep; None: it is not told."""
+        return None
+
     def step_tokens(self, _scenario: Scenario) -> int:
         """Give the tokens of a sequence within which memory does not change."""
         return self.page_tokens

@@ -50,6 +50,7 @@ class Started(Struct, frozen=True):
     """None where the card's memory is its own."""
     layers: tuple[int, ...] = ()  # of every card, where the program must be told
     most_at_start: int | None = None  # sequences, where it must be told them to start
+    state_slots: int | None = None
 
     def word(self, name: str) -> str | None:
         """The program's word for the weight format; none for a checkpoint's own 16 bits."""
@@ -321,6 +322,7 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "draft_folder": lambda s: _of_draft(s, capability.folder_name),
     "mtp": lambda s: _count(s.scenario.mtp, unless=0),
     "mtp_checked": lambda s: str(s.scenario.mtp + 1),
+    "state_slots": lambda s: _stated(s.state_slots),
     "memory_fraction": _fraction,
     "memory_fraction_lowered": _lowered,
     "static_fraction": _static,
@@ -384,9 +386,7 @@ _SWITCHES: Mapping[str, Callable[[Started], bool]] = {
     "makes_format": lambda s: s.makes_format,
     "own_code": _brings_code,
     "whole_experts": lambda s: VALUES["expert_ranks"](s) is not None,
-    "reads_text": lambda s: (
-        not (s.scenario.model.modality == "embedding" or s.scenario.model.vision_parameters)
-    ),
+    "reads_text": lambda s: holds("writes", s) and not holds("sees_images", s),
     "sees_images": lambda s: bool(s.scenario.model.vision_parameters),
     "embedding": lambda s: s.scenario.model.modality == "embedding",
     "writes": lambda s: s.scenario.model.modality != "embedding",

@@ -73,13 +73,13 @@ def commands_for(scenario: Scenario, memory: Memory | None = None) -> tuple[Comm
     shares = shares_of(scenario, memory)
     layers = memory.layers_by_card if memory else ()
     room = memory.cache_room if memory else None
-    most = room.most_at_start if room else None
-    key, records = _key(scenario, shares, layers, most)
+    told = (room.most_at_start, room.state_slots) if room else (None, None)
+    key, records = _key(scenario, shares, layers, told)
     found = _written_for.get(key)
     if found is None:
         programs = scenario.framework.commands
         made = [
-            _command(program, Started(scenario, program, shares, layers, most))
+            _command(program, Started(scenario, program, shares, layers, *told))
             for program in programs
         ]
         in_order = tuple(sorted(made, key=_left_unsaid))
@@ -106,12 +106,12 @@ def _left_unsaid(command: Command) -> tuple[bool, int]:
 
 
 def _key(
-    scenario: Scenario, shares: Shares | None, layers: tuple[int, ...], most: int | None
+    scenario: Scenario, shares: Shares | None, layers: tuple[int, ...], told: Key
 ) -> tuple[Key, Key]:
     """Give a key of what commands can hold: of the card its kind and what it shares."""
     gpu, (key, records) = scenario.gpu, size_key(scenario, None)
     card = gpu and (default_backend(gpu), gpu.compute_capability, gpu.architecture)
-    return (*key, card, shares, layers, most), records
+    return (*key, card, shares, layers, told), records
 
 
 _written_for: Kept[Key, tuple[Key, tuple[Command, ...]]] = Kept(1_024)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from advisor.runtimes.base import FLOAT_BYTES, CacheShape, Cells, Compute, Range, Runtime
-from advisor.scenario import split_of
+from advisor.scenario import sequences_of_a_rank, split_of
 from advisor.scenario.capability import makes, repository_of
 
 if TYPE_CHECKING:
@@ -108,6 +108,16 @@ _EDGES = ("sglang_small_card_bytes", "sglang_medium_card_bytes", "sglang_large_p
 _CAPTURED = ((32, 4), (256, 16), (512, 32), (1024, 64), (4096, 256))
 """Prompt lengths it captures a graph for: up to the first every so many tokens, and so on."""
 _CAPTURED_BEYOND = 512
+_STATES, _TRACKED = 3, 2
+"""Recurrent states of a request: those that prompts may share, and what a step writes ahead."""
+_TRACKS = frozenset(
+    """
+    bailing_hybrid bailing_moe_v3 falcon_h1 glm5_next granitemoehybrid inkling intern_s2_preview
+    kimi_k3 kimi_linear minicpmv4_6 minicpmv4_7 nemotron_h nemotron_h_moe nemotron_h_omni
+    nemotron_h_puzzle qwen3_5 qwen3_5_moe qwen3_5_moe_text qwen3_5_text qwen3_next qwen4_exp
+    """.split()  # noqa: SIM905  a table of words
+)
+"""Architectures that it schedules ahead with states (``_MAMBA_EXTRA_BUFFER_ARCHS``, line 405)."""
 
 
 class Sglang(Server):
@@ -121,6 +131,22 @@ class Sglang(Server):
     sees_card = True
     overheads = ()
     captures_graphs = True
+
+    def cells(self, scenario: Scenario, window: int, tokens: int, sequences: int) -> Cells:
+        """Count the slots of its pool of states, and one that pads it."""
+        found = super().cells(scenario, window, tokens, sequences)
+        return replace(found, sequences=_states(scenario.model.shape) * sequences + 1)
+
+    def state_slots(self, scenario: Scenario) -> int | None:
+        """Count those of a copy, or of all cards where attention alone is divided.
+
+        Untold, 0.9 of what it gives to tokens goes to states (``--mamba-full-memory-ratio``).
+        Source: ``_calculate_mamba_ratio`` and ``_handle_max_mamba_cache`` of 0.5.23
+        (``mem_cache/kv_cache_configurator.py``, lines 3062 and 3303), ``arg_groups/overrides.py``.
+        """
+        copies = split_of(scenario) == "data"
+        held = sequences_of_a_rank(scenario) if copies else scenario.batch
+        return _states(scenario.model.shape) * held or None
 
     def lays_sixteen(self, scenario: Scenario) -> bool:
         """Say so of FP8: its loader packs no module before the whole checkpoint is read.
@@ -204,6 +230,11 @@ class Sglang(Server):
     def first_long_rank(self, ranks: int, rest: int) -> int:
         """Give the longer stages to the last ranks."""
         return ranks - rest
+
+
+def _states(shape: Shape) -> int:
+    """Count the recurrent states of a request, where prompts are shared."""
+    return _STATES + _TRACKED * (shape.model_type in _TRACKS) if shape.recurrent else 0
 
 
 def _captured(tokens: int) -> int:

@@ -51,6 +51,8 @@ class CacheRoom(Struct, frozen=True):
     """Sequences of the context asked for that fit at once."""
     most_at_start: int | None = None
     """Sequences that it must be told as its most, or it refuses to start; None: it starts."""
+    state_slots: int | None = None
+    """Recurrent states that it is told to keep, of one copy; None: it is not told."""
 
 
 class Occupied(Struct, frozen=True):

@@ -61,7 +61,7 @@ CASES = {
         ),
         (
             "Cards of 11 GiB each would still hold it, or 2 of these, keeping less for prompts; "
-            "there is room for 10 full-length requests at once."
+            "there is room for 8 full-length requests at once."
         ),
     ),
     "nothing larger": (
