@@ -77,7 +77,13 @@ def _shortened(config: dict[str, Any]) -> dict[str, Any]:
         k: v[:_MOST_LAYERS] if isinstance(v, list) and len(v) == layers else v
         for k, v in text.items()
     }
-    short["num_hidden_layers"] = _MOST_LAYERS
+    kept = _MOST_LAYERS
+    if special := text.get("per_layer_config"):
+        # Gemma 4's class wants the last layer to be one of these.
+        inside = {k: v for k, v in special.items() if int(k) < _MOST_LAYERS}
+        kept = max(map(int, inside), default=_MOST_LAYERS - 1) + 1
+        short |= {"per_layer_config": inside, "layer_types": text["layer_types"][:kept]}
+    short["num_hidden_layers"] = kept
     return {**config, part: short} if part else short
 
 
@@ -92,7 +98,8 @@ def varied() -> Iterator[tuple[str, dict[str, Any]]]:
     seeing = {**seeing, **hearing}
     for model_type in sorted({**causal, **seeing}):
         try:
-            plain = json.loads(CONFIG_MAPPING[model_type]().to_json_string(use_diff=False))
+            text = CONFIG_MAPPING[model_type]().to_json_string(use_diff=False)
+            plain = json.loads(text, object_hook=_number)
         except Exception as error:  # noqa: BLE001  a class that cannot be made without arguments
             print(model_type, f"{error}"[:100], file=sys.stderr)
             continue
@@ -103,6 +110,11 @@ def varied() -> Iterator[tuple[str, dict[str, Any]]]:
         }
         yield f"default {model_type}", config
         yield from _with_one_changed(model_type, config)
+
+
+def _number(one: dict[str, Any]) -> Any:
+    """Read a number as transformers writes one that JSON has not."""
+    return float(one["__float__"]) if "__float__" in one else one
 
 
 def _with_one_changed(name: str, config: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

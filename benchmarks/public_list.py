@@ -65,7 +65,7 @@ def answer(public: PublicModel, model: Model | str) -> str:
 
 def wrong(public: PublicModel, model: Model | str) -> bool:
     """Whether it has other parameters than the list, less what files may hold besides."""
-    if isinstance(model, str) or is_packed(public) or model.origin == "knowledge":
+    if isinstance(model, str) or is_packed(public) or has_record(load_knowledge(), public.hf_id):
         return False
     shape, stated = model.shape, public.parameters_raw
     if not stated:

@@ -132,6 +132,11 @@ def _latent_ends(a: Arch) -> int:
     return 2 * a.hidden * _latent(a)
 
 
+def _shared_bias(a: Arch) -> int:
+    ends = _latent(a) and _latent(a) + a.hidden
+    return ends + a.hidden + (a.moe.shared_width if a.moe else 0)
+
+
 def _nemotron_expert(a: Arch) -> int:
     return 2 * (_latent(a) or a.hidden) * (a.moe.width if a.moe else 0)
 
@@ -294,7 +299,7 @@ HYBRID: Final[Mapping[str, Family]] = {
     "nemotron_h": Family(
         mixers={"R": (mamba2_terms,), "N": ()},
         dense=(up_down, when("mlp_bias", up_down_bias)),
-        experts=(router, shared_ungated, _latent_ends),
+        experts=(router, shared_ungated, _latent_ends, when("mlp_bias", _shared_bias)),
         expert=_nemotron_expert,
         moe=experts(shared="count"),
         norms=(one_hidden,),
