@@ -148,6 +148,11 @@ def _otherwise(
     gpu = near.only_memory(knowledge, pieces[0]) if len(pieces) == 1 else None
     if gpu is not None:
         return [_Part(gpu, None, (), _taken_for(pieces[0], gpu))]
+    whole = near.MEMORY_BEHIND.sub(" ", " and ".join(pieces))
+    with suppress(UserError):
+        part = _counted(knowledge, whole)
+        if part.gpu.unified_memory and whole != pieces[0]:
+            return [part]
     listed_ = near.split_at_words(pieces[0]) if len(pieces) == 1 else pieces
     cards = near.without_cpus(listed_)
     if cards and cards != list(pieces):

@@ -67,11 +67,11 @@ def several_cards(text: str, cards: Sequence[Gpu]) -> RequestError:
     return RequestError(f"'{text}' names several cards: {names}.", hint="Write one of these.")
 
 
-_LEAST_SHOWN, _MOST_SHOWN = 0.9, 1.03
+_LEAST_SHOWN, _MOST_SHOWN = 0.9, 1.08
 
 
 def sizes_shown_as(gpu: Gpu, size: int) -> Sequence[int]:
-    """Give the memories of a card of which a driver shows this: 15 GB of 16, 97 GB of 96."""
+    """Give the memories of a card that are told so: 15 GB of 16 and 192 of 180."""
     sold = () if gpu.unified_memory else sizes_of(gpu)
     return [one for one in sold if _LEAST_SHOWN * one <= size <= _MOST_SHOWN * one]
 
@@ -239,6 +239,10 @@ _RAM = re.compile(
 def split_at_words(text: str) -> Sequence[str]:
     """Cut a list of cards that has commas or words where the plus should be."""
     return [piece for piece in _BETWEEN.split(text) if piece]
+
+
+MEMORY_BEHIND = re.compile(rf"(?:{_BETWEEN.pattern})(?=\d{{1,4}}\s*gi?[bo]?\b)", re.IGNORECASE)
+"""What joins memory to the machine that has it: ``M4 Pro, 48GB``."""
 
 
 _PRODUCTS = "product_names.tsv"

@@ -54,7 +54,8 @@ _APART = (
     (re.compile(r"\b(\d+)[ -]?gpu[ -]?cores?\b"), r"\1core"),
     (re.compile(r"\b(lpddr\dx?|ddr\d)[ -]\d{4,5}(?: ?m(?:t/?s|hz))?\b"), r"\1"),
     (re.compile(r"\b\d\d(?:\.\d)?[ -]?(?:inch(?:es)?\b|\"|\u2033)"), " "),
-    (re.compile(r"\b((?:rtx |gtx )?\d{4}(?: ?ti)?) ?(?:laptop|mobile|(?<!ti)m)\b"), r"\1 mobile"),
+    (re.compile(r"\b((?:[rg]tx )?\d{4}(?: ?ti)?) ?(?:laptop|mobile)\b"), r"\1 mobile"),
+    (re.compile(r"\b((?:1[06]|[2-5]0)\d\d(?: ti)?) ?(?<!ti)m\b"), r"\1 mobile"),
     (re.compile(r"\b(\d{4}) ?d\b"), r"\1 d"),
     (re.compile(r"\b(hx(?=\d{3}\b)|(?:arc|pro|radeon)(?=\d))"), r"\1 "),
     (re.compile(r"\b(?:arc|alchemist) (?=(?:3[158]|7[357])0\b)"), "arc a"),
@@ -72,7 +73,7 @@ _LETTER_O = re.compile(r"(?<=\d)o+|o+(?=[0-9o]*\d)", re.IGNORECASE)
 _LETTER_L = re.compile(r"(?<=\d)[li]+|[li](?=\d)", re.IGNORECASE)
 _MEMORY, _CORES = re.compile(r"(?:lp|g)?ddr\w+|hbm\w*"), re.compile(r"\d+core")
 _CHIP = re.compile(r"gfx\d{3,4}[a-f]?")
-"""AMD's name of a chip, as its drivers print it; the card's own name says which."""
+"""A chip as drivers of AMD print it; the name of the card says which."""
 _YEAR = re.compile(r"20[12]\d")
 _PORTABLE = frozenset({"mobile", "maxq", "refresh"})
 
@@ -125,8 +126,7 @@ def _spellings(text: str, *, plural: bool) -> Iterator[tuple[str, str]]:
 def words_of(text: str) -> tuple[str, ...]:
     """Cut what people type into tokens as ``gpu_words`` does, sizes in any form among them."""
     folded = _MEGABYTES.sub(_as_sold, text.casefold())
-    folded = _SIZES.sub(r" \1gb ", folded)
-    for pattern, new in _APART:
+    for pattern, new in ((_SIZES, r" \1gb "), *_APART):
         folded = pattern.sub(new, folded)
     return gpu_words(folded)
 
@@ -176,7 +176,7 @@ class _Asked(Struct, frozen=True):
             return None
         if shown := [replace(c, size=s) for c in tier for s in sizes_shown_as(c.gpu, size)]:
             read = self._settled(text, shown)
-            return replace(read, how=f"{read.how}, of which a driver shows {size / GIB:g} GB")
+            return replace(read, how=f"{read.how}, also told as {size / GIB:g} GB")
         if larger := larger_chip([_sized(c) for c in found if self._has_size(c)], tier[0].gpu):
             return larger
         raise no_such_size(self.knowledge, text, [one.gpu for one in tier], size)

@@ -145,7 +145,6 @@ def test_a_size_picks_or_sets_the_memory(
         ("RTX 4090:", "not a memory size"),
         ("RTX 4091", "Did you mean 'GeForce RTX 4090'"),
         ("RX 4090", "Did you mean 'GeForce RTX 4090'"),
-        ("Radeon 660M", "NAME:SIZE"),
         ("RTX 4090 Ti", "unknown GPU 'RTX 4090 Ti'"),
         ("RTX 3070 20GB", "known: GeForce RTX 3070 (8 GB)"),
         ("NVIDIA", "Write the model too"),
