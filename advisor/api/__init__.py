@@ -264,6 +264,16 @@ class Session:
         with self._reach():
             return cards_table(model, limit, asked, self.knowledge, named)
 
+    def fewest_cards(self, request: Request) -> tuple[int, bool] | None:
+        """Say how many of its card a request takes, and whether they hold all of its requests.
+
+        None: no number of them up to 32 runs it.
+        """
+        from advisor.reverse.cards import fewest_cards  # noqa: PLC0415  start-up
+
+        with self._reach():
+            return fewest_cards(self._named(request), self.knowledge)
+
     def check_command(
         self,
         command: str,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -27,7 +28,7 @@ from advisor.reading.sentences import read_sentence
 from advisor.report.diagnosing import NUMBERS, cells, head, remarks, text_head
 from advisor.report.diagnosis import Diagnosis
 from advisor.report.figures import say
-from advisor.scenario.settings import FLAGS, KEYS, SETTINGS, WITH_UNITS
+from advisor.scenario.settings import FLAGS, KEYS, SETTINGS, WITH_UNITS, request_from
 from advisor.units import shell_word
 
 _TEXT = next(iter(Format))
@@ -92,7 +93,7 @@ def _advise_each(
 ) -> None:
     """Answer for each model, and each card, that is named."""
     failed = False
-    for settings in _each(read):
+    for settings in map(partial(_numbered, read, user), _each(read)):
         _show(read, _as_flags(settings), aside=format_ is not _TEXT)
         try:
             advise(
@@ -109,6 +110,23 @@ def _advise_each(
             failed = True
     if failed:
         raise typer.Exit(NOT_FITTING)
+
+
+def _numbered(read: Read, user: UserFiles, settings: Mapping[str, object]) -> Mapping[str, object]:
+    """Take the fewest cards that hold it, where it is asked how many it takes; say so."""
+    if not read.how_many or "gpus" in settings:
+        return settings
+    found = Session(**asdict(user)).fewest_cards(request_from(settings))
+    if found is None:
+        read.assumed = "No number of these cards up to 32 holds it; one is sized."
+        return settings
+    count, whole = found
+    read.assumed = (
+        f"It takes {count}, the fewest that hold it."
+        if whole
+        else f"It takes {count} to start; no number up to 32 holds all requests at once."
+    )
+    return {**settings, "gpus": count}
 
 
 _SEVERAL = {"model": "models", "gpu": "cards"}

@@ -43,6 +43,7 @@ class Read(Struct):
     more: list[dict[str, object]] = field(default_factory=list)
     """Settings that are others for each further model or card; None takes one away."""
     text: str = ""  # the question, less its numbers
+    how_many: bool = False  # whether it asks how many of the card it takes
 
 
 def assume_card(
@@ -309,6 +310,29 @@ _ASKS_CARDS = re.compile(
     rf"|buy|required?|requirements?|hardware|{_ELSEWHERE})\b|\u9700\u8981|\u591a\u5c11|\u4ec0\u4e48\u663e\u5361",
     re.IGNORECASE,
 )
+
+
+_HOW_MANY = re.compile(
+    r"(?:\bhow\s+many|\bwie\s?viele|\bcombien\s+de|\bcu[a\u00e1]nt[ao]s|\bquant[ei]"
+    r"|\b\u0441\u043a\u043e\u043b\u044c\u043a\u043e|\u51e0(?:\u5f20|\u5757)|\u591a\u5c11(?:\u5f20|\u5757))\s*(.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_CARD_WORD = re.compile(
+    r"(?:gpu|card|graphics|video|karte|grafikkarte|carte|tarjeta|sched[ae]|\u043a\u0430\u0440\u0442|\u663e\u5361)",
+    re.IGNORECASE,
+)
+_LONGEST_CARD = 5
+"""Words of a card's name."""
+
+
+def asks_number(text: str, knowledge: Knowledge) -> bool:
+    """Whether a question asks how many cards it takes: cards, or a name of one, stand behind it."""
+    said = _HOW_MANY.search(text)
+    words = said[1].split()[:_LONGEST_CARD] if said else []
+    starts = (" ".join(words[:end]).strip("?,.") for end in range(len(words), 0, -1))
+    return bool(words) and (
+        bool(_CARD_WORD.match(words[0])) or any(card_in(one, knowledge) for one in starts)
+    )
 
 
 def means_own(text: str, read: Read) -> bool:

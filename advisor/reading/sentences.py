@@ -21,6 +21,7 @@ from advisor.reading.public_list import containing
 from advisor.reading.sentence_cards import (
     EXAMPLE,
     Read,
+    asks_number,
     assume_card,
     boards_with_figures,
     card_in,
@@ -111,6 +112,7 @@ def read_sentence(text: str, knowledge: Knowledge, *, own_card: bool = False) ->
         raise RequestError(f"nothing is understood in '{text[:80]}'", hint=EXAMPLE)
     _family(knowledge, read)
     read.asks = command_for(text, read, own_card=own_card)
+    read.how_many = read.asks == "advise" and asks_number(text, knowledge)
     read.left = list(map(as_told, read.left))
     return read
 

@@ -9,7 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.advice.preparation import model_warnings
-from advisor.errors import raise_problems
+from advisor.errors import UserError, raise_problems
+from advisor.estimator import estimate_memory
 from advisor.knowledge.catalogue import BY_PCI, Cards
 from advisor.models import text_alone
 from advisor.models.stored_tensors import Model
@@ -30,7 +31,7 @@ from advisor.reverse.answers import (
 from advisor.reverse.search import Search
 from advisor.scenario.asked_format import precision_asked
 from advisor.scenario.asked_model import find_model_named
-from advisor.scenario.resolve import default_context
+from advisor.scenario.resolve import default_context, resolve
 from advisor.scenario.settings import Request
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ Sort = Literal["price", "memory", "speed", "power"]
 SORTS: Sequence[Sort] = ("price", "memory", "speed", "power")
 FORMS = ("desktop", "workstation", "laptop", "datacenter", "edge", "unified")
 _FORM_OF = {"consumer": "desktop", "mobile": "laptop"}
+_NUMBERS = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32)
+"""Of cards that are tried where one asks how many: up to four nodes of 8."""
 _MOST_HOPEFUL: Sequence[Reason] = (
     "too_slow",
     "speed_unknown",
@@ -121,6 +124,27 @@ def gpus_for(
     context = context_for(wish, knowledge.policy)
     found = Found(wish, rows, len(answers), len(tried), counted(causes), by, best, said, context)
     return known, found
+
+
+def fewest_cards(request: Request, knowledge: Knowledge) -> tuple[int, bool] | None:
+    """Find the fewest of a request's card that run it, each as ``advise`` sizes it.
+
+    Returns:
+        How many, and whether they hold all of its requests at once: where no number that is tried
+        does, the fewest that hold one. None: no number of them runs it.
+    """
+    first = None
+    for count in _NUMBERS:
+        try:
+            scenario = resolve(replace(request, gpus=count), knowledge)
+            memory = estimate_memory(scenario, knowledge)
+        except UserError:
+            continue
+        if memory.deficit_bytes == 0:
+            if memory.held_sequences in {None, scenario.batch}:
+                return count, True
+            first = first or count
+    return (first, False) if first else None
 
 
 def _as_stored(settings: Settings, model: Model | None) -> Settings:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 
 import pytest
 
+import advisor
 from advisor.errors import RequestError, UserError
 from advisor.knowledge.merit_scale import card_names
 from advisor.reading import find_cards, read_model
@@ -397,6 +399,53 @@ def test_every_memory_that_is_said_alone_is_that_of_a_card() -> None:
         read = read_sentence(f"best model for {held} GB vram", known())
         assert read.settings == {"gpu": name}
         assert f"{held} GB are taken as those of a {name}" in read.assumed
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("how many 3090s for llama 3.3 70b q4 with vllm 32k", True),
+        ("llama 3.1 405b fp8: how many H200 do I need?", True),
+        ("wie viele RTX 3090 brauche ich f\u00fcr qwen3 32b fp16", True),
+        ("how many gpus of type 4090 does mistral large 123b take", True),
+        ("how many tokens per second does llama 3 8b do on a 3090", False),
+        ("how many users can a 3090 serve with llama 3 8b", False),
+        ("how many layers of llama 3.3 70b q4 go on a 3090", False),
+    ],
+)
+def test_how_many_cards_is_told_from_how_many_else(text: str, *, asked: bool) -> None:
+    assert read_sentence(text, known()).how_many is asked
+
+
+def _said(capsys: pytest.CaptureFixture[str], question: str) -> str:
+    return run(capsys, question).out
+
+
+def test_the_fewest_cards_hold_it_and_one_less_does_not(capsys: pytest.CaptureFixture[str]) -> None:
+    said = _said(capsys, "how many 3090s for llama 3.3 70b q4_k_m with llama.cpp at 8k")
+    count = int(re.search(r"--gpus (\d+)", said)[1])  # type: ignore[index]  # else it fails here
+    assert f"It takes {count}, the fewest that hold it." in said
+
+    def missing(cards: int) -> int | None:
+        memory = advisor.estimate(
+            gpu="RTX 3090", gpus=cards, model="llama 3.3 70b", precision="Q4_K_M",
+            framework="llama.cpp", context=8192,
+        ).memory  # fmt: skip
+        return memory.deficit_bytes if memory else None
+
+    assert missing(count) == 0
+    assert missing(count - 1)
+
+
+def test_where_no_number_of_cards_holds_all_requests_it_is_said(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    said = _said(
+        capsys, "how many rtx 3060 12gb for llama 3.3 70b fp8 in vllm, 900 users at 128k each"
+    )
+    assert "to start; no number up to 32 holds all requests at once." in said
+    said = _said(capsys, "how many gtx 1650 for kimi k2 fp8 in llama.cpp")
+    assert "No number of these cards up to 32 holds it; one is sized." in said
 
 
 def test_the_reverse_commands_answer(capsys: pytest.CaptureFixture[str]) -> None:
