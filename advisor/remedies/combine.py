@@ -44,8 +44,7 @@ from advisor.scenario.asked_format import SLOW_KERNELS
 from advisor.scenario.figures import held_percent
 
 _MOST_STEPS = 3
-_MOST_OFFERED = 6
-_MOST_FOUND, _FEW_FOUND = 8, 2
+_MOST_OFFERED, _MOST_FOUND, _FEW_FOUND = 6, 8, 2
 _ALL, _FULL_BITS = 100.0, 16
 _FORMAT, _CACHE, _FRAMEWORK = "format", "cache", "framework"
 _OTHER_MACHINE = frozenset({MORE.action, LARGER.action, RENTED.action})
@@ -81,10 +80,11 @@ def propose(base: Base, _: object, found: Mapping[str, Option]) -> Iterator[Opti
     yield from (found for found in sets if _is_clearly_faster(base, found, enough))
     if sets or enough:
         return
-    harsh = any(acceptable(base, option, further[-1]) for option in singles)
+    enough = [option for option in singles if acceptable(base, option, further[-1])]
+    faithful = [one for one in enough if one.scenario.precision is base.scenario.precision]
     for limits in further:
-        sets = _fewest_steps(base, limits, 2 if harsh else _MOST_STEPS)
-        yield from sets
+        sets = _fewest_steps(base, limits, 2 if enough else _MOST_STEPS)
+        yield from (found for found in sets if _is_clearly_faster(base, found, faithful))
         if sets:
             break
     if not any(_replaces(base, option) for option in singles):
@@ -102,10 +102,11 @@ def _with_smaller_cache(base: Base, singles: Sequence[Option], gentle: Bounds) -
 
 
 def _less_lossy(base: Base, gentle: Bounds, text: Sequence[Plan]) -> Iterator[Option]:
-    """The usual format with some experts of a mixture in RAM, or a better one without images."""
+    """The usual format with a part of a mixture in RAM, or a better one without images."""
     search = _search(base, Plan(base.scenario), gentle)
-    alone = base.scenario.batch == 1 and EXPERTS in search.degrees
-    plan = search.usual_with(EXPERTS) if alone else None
+    alone = base.scenario.batch == 1 and base.scenario.model.shape.moe
+    moved = next((d for d in search.degrees if d.offloads), None) if alone else None
+    plan = search.usual_with(moved) if moved else None
     yield from [proved(base, REMEDY, plan)] if plan else []
     yield from _fewest_steps(base, gentle, 1, text)
 
@@ -170,11 +171,10 @@ def _replaces(base: Base, option: Option) -> bool:
 def acceptable(base: Base, option: Option, limits: Bounds) -> bool:
     """Whether a single change fits, on this machine and with this model, within the bounds."""
     after, before = option.scenario, base.scenario
-    if not option.fits or option.effort in {"rebuild", "purchase"}:
+    elsewhere = option.effort in {"rebuild", "purchase"} or after.model.name != before.model.name
+    if elsewhere or not option.fits or unserved_context(after):
         return False
-    if (limits.roomy and option.margin == "thin") or unserved_context(after):
-        return False
-    if after.model.name != before.model.name:
+    if limits.roomy and option.margin == "thin":
         return False
     other = after.precision is not before.precision
     loses = other and not (limits.takes(after.precision) and _has_quick_kernels(after))

@@ -85,12 +85,14 @@ def where_experts_move(base: Base) -> Scenario | None:
     return None if base.request.framework else in_placing(base)
 
 
-def where_experts_fit(base: Base) -> Scenario | None:
-    """The like for another model, which a stated server does not keep from RAM that was stated.
+def where_a_part_moves(base: Base) -> Scenario | None:
+    """The like for another model, with layers where experts cannot move alone.
 
-    For one chat, and not on a card for rent.
+    A stated server does not keep it from RAM that was stated: for one chat, not on a card for rent.
     """
     own, oldest = base.scenario, base.knowledge.policy["upgrade_oldest_year"]
+    if own.framework.places_layers:
+        return own
     rented = (
         own.gpu and own.gpu.segment == "datacenter" and (own.gpu.released or "") >= f"{oldest:.0f}"
     )
@@ -111,6 +113,20 @@ def in_placing(base: Base, precision: Format | None = None) -> Scenario | None:
             formats = worth_having(kept, base.knowledge)
             return in_framework(base, framework, formats[-1]) if formats else None
     return None
+
+
+def part_out(scenario: Scenario, knowledge: Knowledge) -> dict[str, int]:
+    """What of a mixture has to lie in RAM, so that the cards hold the rest: experts, else layers.
+
+    Empty where nothing has to, or that is not enough.
+    """
+    if moves_experts(scenario):
+        experts = fewest_experts_out(scenario, knowledge)
+        return {"cpu_experts": experts} if experts else {}
+    if not (scenario.model.shape.moe and _can_offload(scenario)):
+        return {}
+    layers = largest_gpu_layers(scenario, knowledge, roomy=True) or 0
+    return {"gpu_layers": layers} if 0 < layers <= scenario.model.shape.layers else {}
 
 
 def fewest_experts_out(scenario: Scenario, knowledge: Knowledge) -> int | None:

@@ -20,7 +20,7 @@ from advisor.knowledge.types import Format
 from advisor.models.stored_tensors import Model
 from advisor.remedies.formats import Sized, faithful_formats
 from advisor.remedies.framework import FOR_IMAGES, in_a_server
-from advisor.remedies.kv_cache import fewest_experts_out, moves_experts, where_experts_fit
+from advisor.remedies.kv_cache import part_out, where_a_part_moves
 from advisor.remedies.option import (
     Base,
     Effort,
@@ -346,19 +346,19 @@ def _mixtures(base: Base, *_: object) -> Iterator[Option]:
 
 
 def _beside_ram(base: Base) -> Iterator[Option]:
-    """Mixtures that run where a dense model does not fit: the experts that are too many in RAM.
+    """Mixtures that run where a dense model does not fit, with what is too much of them in RAM.
 
     In the usual format of the program, or as released; the best first, one of each family.
     """
     own, families = base.scenario, set[str]()
-    start = where_experts_fit(base)
+    start = where_a_part_moves(base)
     if start is None:
         return
     whole = replace(start, gpu_layers=None, cpu_experts=0)
     for record in _of_its_size(base, own.model, _LEAST_BESIDE_RAM):
         model = sized_record(record.name, base.knowledge) if record.family not in families else None
         if model and model.shape.moe and model.active_parameters <= own.model.parameters / 2:
-            option = _with_experts_out(base, whole, model)
+            option = _with_part_out(base, whole, model)
             if option and option.fits:
                 families.add(record.family)
                 yield option
@@ -366,23 +366,23 @@ def _beside_ram(base: Base) -> Iterator[Option]:
             return
 
 
-def _with_experts_out(base: Base, whole: Scenario, model: Model) -> Option | None:
+def _with_part_out(base: Base, whole: Scenario, model: Model) -> Option | None:
     other, formats = _with_model(base, whole, model), base.knowledge.formats
-    if other is None or not moves_experts(other):
+    if other is None:
         return None
     for name in (*model.native_formats, *other.framework.usual_formats):
         if can_run(base.knowledge, other.framework, formats[name], other.gpu, model):
             other = replace(other, precision=formats[name])
             break
-    experts = fewest_experts_out(other, base.knowledge)
-    if not experts:
+    moved = part_out(other, base.knowledge)
+    if not moved:
         return None
-    change: dict[str, object] = {"model": model.name, "cpu_experts": experts}
+    change: dict[str, object] = {"model": model.name, **moved}
     if other.framework is not base.scenario.framework:
         change["framework"] = other.framework.name
     if other.precision is not base.scenario.precision:
         change["precision"] = other.precision.name
-    other = replace(other, cpu_experts=experts)
+    other = replace(other, **moved)
     effort: Effort = "rebuild" if "framework" in change else MIXTURE.effort
     return make_option(base, MIXTURE, change, other, effort=effort, steps=len(change))
 
