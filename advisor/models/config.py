@@ -192,7 +192,7 @@ _CONTEXT = (
 _LONGEST_CONTEXT = 10**10
 _MTP_KEYS = ("num_nextn_predict_layers", "mtp_num_hidden_layers")
 _MOST_MTP_LAYERS = 16
-_SPEAKS = re.compile("LM(?!Roberta)|ConditionalGeneration|ChatModel|MiniCPMV")
+_SPEAKS = re.compile("LM(?!Roberta)|ConditionalGeneration|ChatModel|MiniCPMV|BlockDiffusion")
 _TIES = "tie_word_embeddings"
 _BOTH_WAYS = "use_bidirectional_attention"
 """A decoder that reads a text in one piece (EmbeddingGemma), as an encoder does."""

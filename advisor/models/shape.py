@@ -360,13 +360,13 @@ class _Homes(Struct, frozen=True):
     shared: str = "mlp.shared_experts"
 
 
-_BLOCK_SPARSE: Final = _Homes(
-    experts="block_sparse_moe.experts", shared="block_sparse_moe.shared_experts"
-)
+_SPARSE: Final = "block_sparse_moe.experts", "block_sparse_moe.shared_experts"
+_BLOCK_SPARSE: Final = _Homes("self_attn", "mlp", *_SPARSE)
+_SHORT: Final = _Homes("attn", "ffn", "ffn.experts", "ffn.shared_experts")
 _HOMES: Final = {
     "nemotron_h": _Homes("mixer", "mixer", "mixer.experts", "mixer.shared_experts"),
     "gemma4": _Homes(experts="experts"),
-    "deepseek_v4": _Homes("attn", "ffn", "ffn.experts", "ffn.shared_experts"),
+    **dict.fromkeys(("deepseek_v4", "deepseek_v41"), _SHORT),
     **dict.fromkeys(("mixtral", "minimax_m2", "minimax_m3_vl_text"), _BLOCK_SPARSE),
 }
 _USUAL_HOMES: Final = _Homes()

@@ -8,6 +8,7 @@ from advisor.errors import NotDescribedError
 from advisor.estimator.kv_cache import cache_shape_of, kv_cache_bytes
 from advisor.knowledge import load_knowledge
 from advisor.models.config import read_config
+from advisor.reading.published import own_record
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
 
@@ -52,3 +53,22 @@ def test_the_cache_is_a_window_and_a_fraction_of_every_token() -> None:
     held = cache_shape_of(scenario)
     assert (held.full_sums[-1], held.slide_sums[-1]) == (2 * every, 2 * window)
     assert kv_cache_bytes(scenario) < 1.5 * 2 * (65_536 * every + 128 * window)
+
+
+def test_what_one_layer_merges_many_read() -> None:
+    """DeepSeek V4.1: four caches for forty layers, a window in each, tables of n-grams."""
+    record = own_record("deepseek-ai/DeepSeek-V4.1-Flash")
+    assert record
+    shape = read_config(record.config, "c", whole=False)
+    counts, cells = shape.counts, shape.cells
+    assert counts
+    assert cells
+    assert counts.total - shape.lookup == pytest.approx(552e9, rel=0.001)
+    assert shape.lookup == pytest.approx(196.6e9, rel=0.001)
+    assert {n: every for n, (every, _) in enumerate(cells) if every} == {
+        2: 320, 8: 320, 14: 320, 20: 640
+    }  # fmt: skip
+    assert {window for _, window in cells} == {512}
+    bare = {key: value for key, value in record.config.items() if key != "kv_source_layer_ids"}
+    with pytest.raises(NotDescribedError, match="kv_source_layer_ids"):
+        read_config(bare, "c")

@@ -46,16 +46,15 @@ def test_what_has_no_record_is_counted_among_the_most_downloaded() -> None:
 
 BY_THE_LIST = {
     # heads that draft: a part of their main model
-    "RadixArk/Kimi-K3-DSpark", "openbmb/MiniCPM5-2B-DSpark", "deepseek-ai/DeepSeek-V4-Flash-DSpark",
+    "RadixArk/Kimi-K3-DSpark", "openbmb/MiniCPM5-2B-DSpark",
     # no formula here counts their class, or nothing tells what lies beside the text part
     "Qwen/Qwen3-TTS-12Hz-1.7B-CustomVoice", "Qwen/Qwen3-TTS-12Hz-0.6B-CustomVoice",
     "Qwen/Qwen3-TTS-12Hz-0.6B-Base", "facebook/w2v-bert-2.0", "k2-fsa/OmniVoice",
     "apple/OpenELM-1_1B-Instruct", "pnnbao-ump/VieNeu-TTS-v3-Turbo", "microsoft/VibeVoice-1.5B",
-    "deepseek-ai/DeepSeek-V4.1-Flash",
     "remsky/kokoro-inno-clone-tuner",
     "jinaai/jina-embeddings-v5-omni-small", "boboliu/bge-reranker-v2.5-gemma2-lightweight-gptq",
     "ai-sage/Giga-Embeddings-instruct", "cyankiwi/MiniCPM-SALA-AWQ-8bit",
-    "google/diffusiongemma-26B-A4B-it", "openbmb/VoxCPM2",
+    "openbmb/VoxCPM2",
 }  # fmt: skip
 
 

@@ -41,6 +41,7 @@ FAMILIES: Final[dict[str, Family]] = {
     **ENCODERS, **UNEVEN,
 }  # fmt: skip
 _TEXT_ALONE: Final = {
+    "deepseek_v41": "deepseek_v41",
     "deepseek_vl_v2": "deepseek",
     "dots_ocr": "qwen2",
     "florence2": "bart",

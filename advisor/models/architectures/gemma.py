@@ -35,9 +35,8 @@ def _reusing(a: Arch) -> str:
     (472.189 M beside the projections), to the last digit that is published.
     """
     shared = min(a.keys.number("num_kv_shared_layers", 0), a.layers)
-    return (_full_last(a) if a.family.startswith("gemma4") else _BOTH(a))[: a.layers - shared] + (
-        "X" * shared
-    )
+    kinds = _BOTH(a) if a.family == "gemma3n" else _full_last(a)
+    return kinds[: a.layers - shared] + "X" * shared
 
 
 def _streams(a: Arch) -> int:
@@ -155,6 +154,11 @@ def _gemma4_gaps(a: Arch) -> str:
     return ""
 
 
+def _self_conditioning(a: Arch) -> int:
+    """What takes in the last step of a diffusion: a block with a norm."""
+    return gated(a) + a.hidden
+
+
 _DEFAULTS: Final = {"head_dim": 256, "vocab_size_per_layer_input": 262144}
 
 _GEMMA = Family(
@@ -249,6 +253,16 @@ GEMMA: Final[Mapping[str, Family]] = {
         also=("gemma3n_text",),
     ),
     "gemma4": _GEMMA4,
+    "diffusion_gemma": replace(
+        _GEMMA4,
+        extras=(_self_conditioning,),
+        lookups=(),
+        norms=(four_hidden,),
+        uncounted=None,
+        defaults={**_GEMMA4.defaults, "attention_k_eq_v": True},
+        gguf=(),
+        also=("diffusion_gemma_text",),
+    ),
     "gemma4_unified": replace(
         _GEMMA4,
         uncounted=None,
@@ -286,5 +300,6 @@ GEMMA_WRAPPERS: Final[Mapping[str, Wrapper]] = {
     ),
     "gemma3n": Wrapper("gemma3n", "", tied=True, counted=False),
     "gemma4": Wrapper("gemma4", "gemma4_vision", _plain, tied=True),
+    "diffusion_gemma": Wrapper("diffusion_gemma", "gemma4_vision", _plain, tied=True),
     "gemma4_unified": Wrapper("gemma4_unified", "", tied=True, counted=False),
 }

@@ -308,7 +308,47 @@ def _cells(a: Arch) -> tuple[tuple[int, int], ...]:
     return tuple(by_kind[kind] for kind in _layers(a))
 
 
-COMPRESSED: Final[Mapping[str, Family]] = {
+def _listed(a: Arch, name: str) -> frozenset[int]:
+    return frozenset(a.keys.wholes(name) or ())
+
+
+def _shared_rates(a: Arch) -> tuple[int, ...]:
+    """By layer: how many tokens it merges into the cache that later layers read too; 0: none."""
+    rates, sources = a.keys.wholes("compress_ratios") or (), _listed(a, "kv_source_layer_ids")
+    if len(rates) < a.layers or not sources:
+        missing = "compress_ratios" if sources else "kv_source_layer_ids"
+        raise a.keys.gap(f"{missing} is missing or too short.")
+    return tuple(rates[layer] if layer in sources else 0 for layer in range(a.layers))
+
+
+def _shared_compressors(a: Arch) -> tuple[int, ...]:
+    """What layers merge with, what they pick by, and what mixes looked up n-grams in."""
+    heads, width = a.keys.whole("index_n_heads"), a.keys.whole("index_head_dim")
+    picking = heads * (a.keys.whole("q_lora_rank") * width + a.hidden)
+    picks, looks = _listed(a, "index_source_layer_ids"), _listed(a, "engram_layer_ids")
+    columns = a.keys.number("engram_n_heads", 8) * (a.keys.number("engram_max_ngram_size", 4) - 1)
+    streams = a.keys.whole("hc_mult")
+    wide = columns * a.keys.number("engram_head_dim", 256) * (streams + 1) + 2 * streams
+    return tuple(
+        (rate and (min(rate, 2) * a.hidden + 1 + width) * a.head_dim + width)
+        + (layer in picks and picking)
+        + (layer in looks and wide * a.hidden)
+        for layer, rate in enumerate(_shared_rates(a))
+    )
+
+
+def _shared_cells(a: Arch) -> tuple[tuple[int, int], ...]:
+    """As vLLM 0.33.0 keeps it: a window in each layer, merged tokens and index in few."""
+    held = a.head_dim + a.keys.whole("index_head_dim")
+    return tuple((rate and -(-held // rate), a.head_dim) for rate in _shared_rates(a))
+
+
+def _ngram_tables(a: Arch) -> int:
+    rows = sum(a.keys.wholes("engram_num_embeddings") or ())
+    return rows * a.keys.number("engram_head_dim", 256)
+
+
+COMPRESSED: Final[dict[str, Family]] = {
     "deepseek_v4": Family(
         attention=(_attention,),
         irregular=_compressors,
@@ -334,5 +374,14 @@ COMPRESSED: Final[Mapping[str, Family]] = {
             "hc_mult": 4,
             "sliding_window": 128,
         },
-    )
+    ),
 }
+COMPRESSED["deepseek_v41"] = replace(
+    COMPRESSED["deepseek_v4"],
+    irregular=_shared_compressors,
+    extras=(),
+    lookups=(_ngram_tables,),
+    cells=_shared_cells,
+    defaults={**COMPRESSED["deepseek_v4"].defaults, "q_lora_rank": 1280, "index_n_heads": 32},
+    also=("deepseek_v41_text",),
+)
