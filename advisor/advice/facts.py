@@ -14,10 +14,9 @@ from advisor.knowledge.types import Framework, Gpu
 from advisor.knowledge.vocabulary import ACTION_FACT, FactValue
 from advisor.models.stored_tensors import Model
 from advisor.remedies import combine, formats, owned_speed, speculative
-from advisor.remedies.assessment import exam_loss, put, quality_loss, weights_loss
+from advisor.remedies.assessment import exam_loss, merit_points, put, quality_loss, weights_loss
 from advisor.remedies.framework import timed_elsewhere
 from advisor.remedies.impossible import Proof, proof_of
-from advisor.remedies.model import is_rated_higher, merit_points
 from advisor.remedies.option import Base, Option, relatives
 from advisor.remedies.search import BETWEEN_KEYS, DOMINATED_BY, dominators_in_kind, marks_of
 from advisor.rules.engine.base import OptionFacts
@@ -380,8 +379,9 @@ def _put_change(facts: dict[str, FactValue], before: _Before, option: Option) ->
     own, after = before.base.scenario, option.scenario
     if after.model.name != own.model.name:
         facts["option.related"] = after.model.name in before.relatives
-        facts["option.rated_higher"] = is_rated_higher(before.base, after.model)
-        merit, earlier = (merit_points(before.base, one) for one in (after.model, own.model))
+        known = before.base.knowledge
+        merit, earlier = (merit_points(own, one, known) for one in (after.model, own.model))
+        facts["option.rated_higher"] = merit > earlier > 0
         if merit:
             facts["option.merit"] = merit
             _put_share(facts, "option.merit_kept", merit, earlier)

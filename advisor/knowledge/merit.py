@@ -6,6 +6,7 @@ scale while the knowledge is compiled (``merit_scale``) and read when a model is
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Final, Literal
 
@@ -162,3 +163,11 @@ def purposes(name: str) -> set[str]:
     """Give what a name says that a model is made for; nothing where it is made for all."""
     return {"code" if "cod" in word or "dev" in word else word
             for word in _PURPOSES if word in name.casefold()}  # fmt: skip
+
+
+FOR_IMAGES = re.compile(
+    r"vl\d?\b|vlm|vision|ocr|llava|pixtral|molmo|internvl|minicpm-v|paligemma|moondream|florence"
+    r"|idefics|multimodal|omni|\dv\b",
+    re.IGNORECASE,
+)
+"""Names of models made to read images: who asks for one wants that part."""

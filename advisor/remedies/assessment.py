@@ -14,9 +14,12 @@ from msgspec import Struct
 from advisor.estimator import estimate_memory
 from advisor.estimator.placement import host_fits
 from advisor.estimator.speed import estimate_speed
+from advisor.knowledge.catalogue import ModelRow
+from advisor.knowledge.merit import FOR_IMAGES, merit_of, purposes
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.knowledge.vocabulary import FactValue
 from advisor.memo import Kept
+from advisor.models.stored_tensors import Model
 from advisor.scenario import Key, Scenario, offloads, split_of, stretches, support, whole_key
 from advisor.scenario.figures import (
     Margin,
@@ -194,3 +197,22 @@ def of_size(measured: Sequence[tuple[float, float]], parameters: float) -> float
         return None
     size, value = min(measured, key=lambda pair: abs(log(pair[0] / parameters)))
     return value if abs(log(size / parameters)) <= _NEAR_IN_SIZE else None
+
+
+def merit_points(scenario: Scenario, model: Model | ModelRow, knowledge: Knowledge) -> float:
+    """Give the points a model is ranked by for what the request's own is for; 0: nobody tells."""
+    repository = model.hf_id if isinstance(model, Model) else None
+    found = merit_of(knowledge, model.name, repository, _use(scenario.model))
+    return found.counted if found else 0.0
+
+
+def _use(model: Model) -> str:
+    """Say what a model is for, as far as its name and kind tell.
+
+    Most models of 2026 read images too; people chat with them.
+    """
+    if "code" in purposes(model.name):
+        return "code"
+    if model.modality == "vision" and FOR_IMAGES.search(model.name):
+        return "vision"
+    return "embedding" if model.modality == "embedding" else "chat"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -10,6 +9,7 @@ from msgspec.structs import replace
 
 from advisor.estimator.speed_rates import MODELLED_FROM_GPUS
 from advisor.knowledge.catalogue import MAKERS
+from advisor.knowledge.merit import FOR_IMAGES
 from advisor.models import text_alone
 from advisor.remedies.cards import that_divide
 from advisor.remedies.formats import in_framework, other_frameworks
@@ -236,12 +236,6 @@ LARGER_STEPS = Remedy("larger-steps", frozenset({"ubatch"}), "setting", larger_s
 
 
 _CHANGE: Final = {"text_only": True}
-FOR_IMAGES: Final = re.compile(
-    r"vl\d?\b|vlm|vision|ocr|llava|pixtral|molmo|internvl|minicpm-v|paligemma|moondream|florence"
-    r"|idefics|multimodal|omni|\dv\b",
-    re.IGNORECASE,
-)
-"""Names of models made to read images: who asks for one wants that part."""
 
 
 def _text_only(base: Base, *_: object) -> Iterator[Option]:

@@ -15,11 +15,12 @@ from advisor.estimator import free_bytes
 from advisor.estimator.limits import spare_bytes
 from advisor.knowledge import catalogue
 from advisor.knowledge.catalogue import ModelRow
-from advisor.knowledge.merit import merit_of, purposes
+from advisor.knowledge.merit import purposes
 from advisor.knowledge.types import Format
 from advisor.models.stored_tensors import Model
+from advisor.remedies.assessment import merit_points
 from advisor.remedies.formats import Sized, faithful_formats
-from advisor.remedies.framework import FOR_IMAGES, in_a_server
+from advisor.remedies.framework import in_a_server
 from advisor.remedies.kv_cache import part_out, where_a_part_moves
 from advisor.remedies.option import (
     Base,
@@ -60,7 +61,7 @@ def propose(base: Base, *_: object) -> Iterator[Option]:
     lesser = [model for model in relatives(base.knowledge, own) if model.parameters <= most]
     smaller = [model for model in lesser if purposes(model.name) <= purposes(own.name)]
     peers = [] if base.fits else _peer_models(base, {model.name for model in smaller})
-    best = sorted(smaller, key=lambda model: -merit_points(base, model))
+    best = sorted(smaller, key=lambda model: -_merit(base, model))
     fitting = filter(None, (_not_outdone(base, model, peers) for model in best))
     found = [*islice(fitting, _MOST_MODELS), *peers]
     yield from (one for one in found if not _is_outdone(base, one, found))
@@ -82,6 +83,10 @@ def _next_smaller(base: Base, smaller: Sequence[Model], tried: Collection[str]) 
     found = next(filter(None, alike), None)
     if found and found.scenario.model.name not in tried:
         yield found
+
+
+def _merit(base: Base, model: Model | ModelRow) -> float:
+    return merit_points(base.scenario, model, base.knowledge)
 
 
 def _series(model: Model) -> str:
@@ -113,14 +118,14 @@ def _better(base: Base, old: Model, options: Sequence[Option]) -> Iterator[Optio
 
     A recent one of the family gives way to its equals alone.
     """
-    merit, released = merit_points(base, old), old.released
+    merit, released = _merit(base, old), old.released
     recent = (released or "") >= f"{base.knowledge.policy['peer_oldest_year']:.0f}"
     alike = recent and old.family == base.scenario.model.family
     most = _OF_A_CLASS if alike else _MOST_TIMES_LARGER
     earliest = f"{int(released[:4]) - 1}{released[4:]}" if merit and released else released or ""
     for new in options:
         model = new.scenario.model
-        newer = (model.released or "") > earliest and merit_points(base, model) > merit
+        newer = (model.released or "") > earliest and _merit(base, model) > merit
         if newer and old.parameters <= model.parameters * most:
             yield new
 
@@ -131,30 +136,6 @@ def _is_as_quick(base: Base, new: Option, old: Option) -> bool:
         return new.scenario.model.parameters <= old.scenario.model.parameters * _OF_A_CLASS
     enough, slower = base.knowledge.policy["quick_tok_s"], old.speed.decode_tok_s.estimate
     return new.speed.decode_tok_s.estimate >= min(enough, slower / _OF_A_CLASS)
-
-
-def merit_points(base: Base, model: Model | ModelRow) -> float:
-    """Give the points a model is ranked by; 0 where nobody measured it or a relative."""
-    repository = model.hf_id if isinstance(model, Model) else None
-    found = merit_of(base.knowledge, model.name, repository, _use(base.scenario.model))
-    return found.counted if found else 0.0
-
-
-def is_rated_higher(base: Base, model: Model) -> bool:
-    """Whether leaderboards rate a model above the requested one, for what that one is for."""
-    return merit_points(base, model) > merit_points(base, base.scenario.model) > 0
-
-
-def _use(model: Model) -> str:
-    """Say what a model is for, as far as its name and kind tell.
-
-    Most models of 2026 read images too; people chat with them.
-    """
-    if "code" in purposes(model.name):
-        return "code"
-    if model.modality == "vision" and FOR_IMAGES.search(model.name):
-        return "vision"
-    return "embedding" if model.modality == "embedding" else "chat"
 
 
 def _in_best_format(base: Base, model: Model, remedy: Remedy) -> Option | None:
@@ -284,13 +265,26 @@ def _peer_models(base: Base, related: Collection[str]) -> Sequence[Option]:
 
 def _peers(base: Base) -> Sequence[ModelRow]:
     """List smaller recent models that the cards may hold, the best first."""
-    own, usable = base.scenario.model, base.memory.usable_bytes or 0
-    most = min(usable * 8 / _FEWEST_BITS, own.parameters * _CLEARLY_SMALLER)
-    return sorted(_recent(base, own, 0.0, most), key=lambda row: -merit_points(base, row))
+    own = base.scenario.model
+    return _recent(base, own, 0.0, min(_most_held(base), own.parameters * _CLEARLY_SMALLER))
+
+
+def _held_with_ram(base: Base) -> Sequence[ModelRow]:
+    """List models of a dense one's size; what stated RAM holds where it does not hold a mixture."""
+    own, ram = base.scenario.model, base.scenario.ram_bytes
+    if not own.shape.moe:
+        return _of_its_size(base, own, _LEAST_BESIDE_RAM)
+    most = _most_held(base, ram or 0)
+    return _recent(base, own, 0.0, most) if ram and own.parameters > most else ()
+
+
+def _most_held(base: Base, ram: int = 0) -> float:
+    """Most parameters that the cards, and RAM beside them, may hold."""
+    return (ram + (base.memory.usable_bytes or 0)) * 8 / _FEWEST_BITS
 
 
 def _recent(base: Base, own: Model, least: float, most: float) -> Sequence[ModelRow]:
-    """List recent models of a size, a kind and no other purpose, the largest first.
+    """List recent models of a size, a kind and no other purpose: the best, then the largest.
 
     A model that reads images too may stand for one that does not.
     """
@@ -303,7 +297,7 @@ def _recent(base: Base, own: Model, least: float, most: float) -> Sequence[Model
         if int(row.released[:4]) >= oldest
         if purposes(row.name) <= purposes(own.name)
     )
-    return sorted(found, reverse=True)
+    return sorted(sorted(found, reverse=True), key=lambda row: -_merit(base, row))
 
 
 def _with_model(base: Base, scenario: Scenario, model: Model) -> Scenario | None:
@@ -329,7 +323,7 @@ def _mixtures(base: Base, *_: object) -> Iterator[Option]:
     A token reads a small part of them, so they are quick where memory is wide and slow.
     """
     own, slow = base.scenario.model, base.knowledge.policy["mixture_below_tok_s"]
-    if not own.shape.moe and not base.fits:
+    if not base.fits:
         yield from _beside_ram(base)
     if own.shape.moe or not (base.fits and base.speed) or base.speed.decode_tok_s.estimate >= slow:
         return
@@ -346,7 +340,7 @@ def _mixtures(base: Base, *_: object) -> Iterator[Option]:
 
 
 def _beside_ram(base: Base) -> Iterator[Option]:
-    """Mixtures that run where a dense model does not fit, with what is too much of them in RAM.
+    """Mixtures that run where the model does not fit, with what is too much of them in RAM.
 
     In the usual format of the program, or as released; the best first, one of each family.
     """
@@ -355,7 +349,7 @@ def _beside_ram(base: Base) -> Iterator[Option]:
     if start is None:
         return
     whole = replace(start, gpu_layers=None, cpu_experts=0)
-    for record in _of_its_size(base, own.model, _LEAST_BESIDE_RAM):
+    for record in _held_with_ram(base):
         model = sized_record(record.name, base.knowledge) if record.family not in families else None
         if model and model.shape.moe and model.active_parameters <= own.model.parameters / 2:
             option = _with_part_out(base, whole, model)
@@ -390,8 +384,7 @@ def _with_part_out(base: Base, whole: Scenario, model: Model) -> Option | None:
 def _of_its_size(base: Base, own: Model, least: float = _CLEARLY_SMALLER) -> Sequence[ModelRow]:
     """List recent models about as large, or half as large of the own family; the best first."""
     found = _recent(base, own, own.parameters / 2, own.parameters * _MOST_TIMES_LARGER)
-    fit = (r for r in found if r.parameters >= own.parameters * least or r.family == own.family)
-    return sorted(fit, key=lambda row: -merit_points(base, row))
+    return [r for r in found if r.parameters >= own.parameters * least or r.family == own.family]
 
 
 REMEDY = Remedy("smaller-model", frozenset({"model"}), "download", propose, told_by="model")
