@@ -36,7 +36,7 @@ from advisor.reading.name_parts import (
 )
 from advisor.reading.public_list import PublicModel, bare_key, every_named, find_public
 from advisor.reading.public_made import SAME_WITHIN
-from advisor.reading.public_sizing import model_of
+from advisor.reading.public_sizing import model_of, model_unlisted
 from advisor.reading.published import is_draft
 
 _FREE: Final = re.compile(r"a\d+(?:\.\d+)?b|\d{4}|\d+k|\d+e")
@@ -397,4 +397,4 @@ def _widths(model: Model) -> tuple[int, int, int]:
 
 def _public(knowledge: Knowledge, text: str) -> Model | None:
     public = find_public(text)
-    return model_of(public, knowledge) if public else None
+    return model_of(public, knowledge) if public else model_unlisted(text)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from advisor.errors import RequestError, UserError
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.models import built, model_from_record, read_record
+from advisor.models.any_config import read_any
 from advisor.models.architecture import stated_width
 from advisor.models.architectures import FAMILIES, family_of
 from advisor.models.config import read_config
@@ -77,6 +78,18 @@ def of_own_record(public: PublicModel, record: ModelRecord) -> Model:
     notes = (*model.notes, record.notes) if record.notes else model.notes
     told = f"{public.hf_id} is sized by its own record ({record.verified})."
     return listed(public, model, notes, told)
+
+
+def unlisted_record(record: ModelRecord) -> Model:
+    """Make the model of such a record where the list has no line for its repository."""
+    try:
+        model = _by_name(record)
+    except UserError:  # an architecture that nothing describes, whose parameters were counted
+        shape = replace(read_any(dict(record.config), record.name), counts=None)
+        model = built(record, shape)
+    told = f"{record.hf_id} is sized by its own record ({record.verified}); no list here has it."
+    notes = (*model.notes, record.notes) if record.notes else model.notes
+    return replace(model, sized_as=told, notes=notes)
 
 
 def _by_name(record: ModelRecord) -> Model:

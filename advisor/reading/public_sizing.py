@@ -52,6 +52,7 @@ from advisor.reading.public_made import (
     refused,
     solved,
     stored_masks,
+    unlisted_record,
 )
 from advisor.reading.published import (
     ROUNDED,
@@ -94,6 +95,12 @@ def model_of(public: PublicModel, knowledge: Knowledge) -> Model:
         found = (knowledge, _sized(public, knowledge))
         _kept.put(key, found)
     return found[1]
+
+
+def model_unlisted(text: str) -> Model | None:
+    """Size a repository that the list lacks by its own record; None where it has none."""
+    record = own_record(text)
+    return unlisted_record(record) if record else None
 
 
 def _sized(public: PublicModel, knowledge: Knowledge) -> Model:

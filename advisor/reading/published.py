@@ -158,9 +158,10 @@ def recorded_as(hf_id: str) -> Recorded | None:
 
 
 def own_record(hf_id: str) -> ModelRecord | None:
-    """Give the record that only this name finds; one line of a file for each."""
+    """Give the record that only this name finds, with its publisher or without; a line for each."""
+    asked = bare_key(hf_id)
     for name, record in table_rows(OWN):
-        if name.casefold() == hf_id.casefold():
+        if asked in {bare_key(name), bare_key(name.partition("/")[2])}:
             return json.decode(record, type=ModelRecord)
     return None
 
