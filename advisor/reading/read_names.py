@@ -246,6 +246,8 @@ def put_together(
         return ModelRead(model)
     line = f"{quoted(text)} is read as {model.name}"
     line += _AS_TUNED[found.unlisted] if found.tuned else ""
+    packed = said.precision or parts.is_gguf or found.tuned or listed
+    line += "" if packed or not _is_anothers(parts, model) else _OF_ANOTHER
     if parts.publisher:
         model = replace(model, name=_name_of(parts, model, said), hf_id=own)
     elif found.tuned:
@@ -272,6 +274,16 @@ _AS_TUNED: Final = (
     ", whose sizes it has as a fine-tune",
     ", whose name it bears and whose sizes a fine-tune has (no list here has it)",
 )
+
+
+_OF_ANOTHER: Final = " (no list here has it of that publisher, who makes models of their own)"
+
+
+def _is_anothers(parts: NameParts, model: Model) -> bool:
+    """Whether a maker of models is named who has not made this one."""
+    makers = {publisher.casefold() for of in words().makers.values() for publisher in of}
+    own = (model.hf_id or "").partition("/")[0].casefold()
+    return parts.publisher.casefold() in makers - {own}
 
 
 def quoted(text: str) -> str:

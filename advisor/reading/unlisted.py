@@ -237,11 +237,44 @@ def _less_marks(knowledge: Knowledge, text: str) -> ModelRead | None:
     return replace(read, said=(f"{quoted(text)} is read as {read.model.name}.", *read.said))
 
 
+def _less_remarks(knowledge: Knowledge, text: str) -> ModelRead | None:
+    """Read a name less a mark of whoever packed or tuned it, its tag's size as a part of it.
+
+    ``GLM-4.6-GPTQ-W4A16-v2``, ``openchat_3.5-16k.Q2_K.gguf``, ``somebody/llama-3-lexi:8b``.
+    """
+    for mark, plainly in _REMARKS:
+        spelled = mark.sub(plainly, text).strip(" -_")
+        if spelled in {"", text}:
+            continue
+        try:
+            read = read_by_words(knowledge, spelled)
+        except UserError:
+            continue
+        own = f"{parts_of(text).publisher}/{parts_of(text).name}"
+        model = replace(read.model, hf_id=own if parts_of(text).publisher else None)
+        said = [line.replace(quoted(spelled), quoted(text)) for line in read.said]
+        told = said or [f"{quoted(text)} is read as {read.model.name}."]
+        return replace(read, model=model, said=tuple(told))
+    return None
+
+
+_FORMAT_BEFORE: Final = r"(?:w\da\d+|int\d|fp\d|awq|gptq|\dbits?|\dbpw|nvfp4|mxfp4|gguf|q\d\w*)"
+_REMARKS: Final = (
+    (
+        re.compile(r"^([^/:\s]+/[^/:\s]+|[^/:\s]+):(\d+(?:\.\d+)?b)(?![a-z0-9])", re.IGNORECASE),
+        r"\1-\2",
+    ),
+    (re.compile(rf"([-_ ]{_FORMAT_BEFORE})[-_ ]v\d+(?:\.\d+)?$", re.IGNORECASE), r"\1"),
+    (re.compile(r"[-_ ]tr\d(?=[-_ ]|$)", re.IGNORECASE), ""),
+    (re.compile(r"[-_ ]\d{1,3}k(?=[-_ .]|$)", re.IGNORECASE), ""),
+    (re.compile(r"(?<=\db)[-_ ]\d(?:\.\d)?t(?=[-_ .]|$)", re.IGNORECASE), ""),
+)
+"""Each with what stands in its place."""
 _CONTEXT: Final = re.compile(r"(?:[-_](?:ctx)?\d{1,4}k(?:[-_]?ctx)?)?(?::latest)?$", re.IGNORECASE)
 _EXPERTS: Final = re.compile(r"[\s_-]*\bmoe\b[\s_-]*", re.IGNORECASE)
 _OTHERWISE: Final = (
     _with_its_size, _with_a_unit, _by_letters, _as_a_tag, _less_marks, _in_its_folder, _not_listed,
-    _by_its_copies,
+    _by_its_copies, _less_remarks,
 )  # fmt: skip
 _FOLDER: Final = re.compile(r"([A-Za-z-]{3,})_([A-Za-z][\w.]*(?:-[\w.]+){2,})")
 _SIZES_BESIDE: Final = re.compile(
