@@ -48,11 +48,28 @@ _INSIDE = re.compile(r"(?<=[a-z])\s+\+\s+(?=[a-z][^()+]*\))", re.IGNORECASE)
 """A plus between words of a remark in brackets, which joins no cards."""
 _BESIDE = re.compile(
     r"(?:\d+[ -]cores?\s*)?\(\d+P\s*\+\s*\d+E\)|(?::(?:sramecc|xnack)[+-])+|(?<=[1-9]0)\s+series\b"
-    r"|\s+and(?:\s+an?)?(?=\s+\d+[ -](?:gpu[ -])?cores?\b)|\bml\.(?=\w+\.\d*x?large\b)",
+    r"|\s+and(?:\s+an?)?(?=\s+\d+[ -](?:gpu[ -])?cores?\b)|\bml\.(?=\w+\.\d*x?large\b)"
+    r"|\b\d{2,4}-bit\b|\s+Rev\. \w\b|,\s*\d{3}\.\d+(?:\.\d+)?$|^[\da-f]{2}:[\da-f]{2}(?:\.\d)?\s",
     re.IGNORECASE,
 )
-"""Cores of a processor of two kinds, as Apple's are listed; features behind a chip of AMD's; what
-drivers put behind a number, what joins cores to a name, SageMaker's mark before an instance."""
+"""Kinds of cores, features of chips, what drivers and lspci put beside a name, SageMaker's mark."""
+
+
+_PRINTED = tuple(
+    re.compile(pattern, re.MULTILINE)
+    for pattern in (
+        r"\|\s*\d+\s+([A-Z]\S[^|]*?)\s+(?:On|Off|N/A)\s*\|",
+        r"GPU \d+:\s*(.+?)\s*\(UUID",
+        r"(?:controller|accelerators?)(?: \[\w+\])?: .*?\[(?!AMD/ATI\]|[\da-f]{4}:)([^\]\n]+)\]",
+        r"Device \d+: (.+?), (?:compute|gfx)",
+        r"^(?:CUDA|Vulkan|ROCm|SYCL|MTL|Metal)\d*\s*[:(]\s*(.+?)(?:\s\(\w+ \w+\))?\)?$",
+        r"^ggml_vulkan: \d+ = (.+?) \(.*\|",
+        r"^ANGLE \([^,]+, (.+?) (?:\(0x|Direct3D)",
+        r"\b(?:Chip(?:set Model)?|Card [Ss]eries|Product Name):\s*([A-Z].+?)(?=\s+\w+:|$)",
+        r"^(?:\w+ )?GPU(?: \d+)?:\s*([A-Z].+)",
+    )
+)
+"""What nvidia-smi, lspci, llama.cpp, browsers, system_profiler and rocm-smi print of a card."""
 
 
 class _Part(Struct, frozen=True):
@@ -95,7 +112,8 @@ def find_cards(knowledge: Knowledge, text: str) -> Cards:
     Raises:
         UserError: A card is unknown or ambiguous, or these do not work together.
     """
-    pieces = _JOINED.split(_ROUND.sub("", _INSIDE.sub(" ", _BESIDE.sub("", text.strip()))))
+    named = _BESIDE.sub("", _as_printed(text).strip())
+    pieces = _JOINED.split(_ROUND.sub("", _INSIDE.sub(" ", named)))
     if not all(map(_names_something, pieces)):
         message = f"'{text}' lacks a card beside the plus" if text.strip() else "no GPU is named"
         raise RequestError(message, hint="Write for example 'RTX 4090' or 'RTX 4090 + RTX 3090'.")
@@ -111,6 +129,15 @@ def find_cards(knowledge: Knowledge, text: str) -> Cards:
     others = parts[0].others if len(parts) == 1 else ()
     read_as = tuple(part.line for part in parts if part.line)
     return put_together(knowledge, found, counted=counted, others=others, read_as=read_as)
+
+
+def _as_printed(text: str) -> str:
+    """Give the cards of what a program printed, or the text itself."""
+    rows = next(filter(None, (one.findall(text) for one in _PRINTED)), ())
+    if either := next((one for one in rows if re.search(r"/\s*(?:RX )?\d", one)), ""):
+        raise RequestError(f"'{either}' is one of several cards", hint="Write which it is.")
+    ram = re.search(r"\bMemory:\s*(\d+ GB)", text)
+    return f"{' + '.join(rows)}{f' {ram[1]}' if ram else ''}" if rows else text
 
 
 def _names_something(piece: str) -> bool:
@@ -362,9 +389,8 @@ def _known_or_fetched(text: str, knowledge: Knowledge, *, offline: bool) -> str:
 
 def _names_a_hub_file(text: str) -> bool:
     """Whether a text is an address, or ``org/name:file.gguf``, which nothing else can mean."""
-    if "://" in text:
-        return True
-    return ":" in text and "/" in text and text.endswith(".gguf") and not _exists(text)
+    file = ":" in text and "/" in text and text.endswith(".gguf")
+    return "://" in text or (file and not _exists(text))
 
 
 def _exists(text: str) -> bool:

@@ -98,9 +98,9 @@ _FRACTION: Final = re.compile(r"(?:dynamic[-_ ])?(\d\.\d{1,3})(?:[-_ ]?bits?)?")
 """A mean over all tensors, as makers of mixed GGUF files tell it: ``1.58-bit``."""
 _CLASS: Final = re.compile(r"(?<=_k)[\s_-]*(small|medium|large)\b")
 _REMARK: Final = re.compile(
-    r"\s*\([^()]*\)|\b(?:dynamic|ud)[-_ ]v?2(?:\.0)?\b|^mostly\s|(?<=[a-z0-9])\s+-\s+\d(?:\.\d+)? ?bpw$"
+    r"\s*\([^()]*\)|\b(?:dynamic|ud)[-_ ]v?2(?:\.0)?\b|^mostly\s|(?<=\w)\s+-\s+[\d.]+ ?bpw$"
 )
-"""Beside a type, as llama.cpp prints it too: ``mostly Q4_K - Medium``, ``IQ3_XXS - 3.0625 bpw``."""
+"""Beside a type, as llama.cpp prints it too: ``mostly Q8_0``, ``IQ3_XXS - 3.0625 bpw``."""
 _SAYS_NOTHING: Final = frozenset(
     """by default dynamic format from imat ollama only precision qat quant quants quantized torch
     via weight weights with""".split()  # noqa: SIM905  a table of words

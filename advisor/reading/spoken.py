@@ -231,7 +231,7 @@ class _Asked(Struct, frozen=True):
 
     def _is_year(self, word: str, gpu: Gpu) -> bool:
         said = self.machine is not None and _YEAR.fullmatch(word)
-        return bool(said) and 0 <= int(word) - int((gpu.released or word)[:4]) <= 1
+        return bool(said) and 0 <= int(word) - int((gpu.released or "0")[:4]) <= 1
 
     def _has_size(self, one: _Candidate) -> bool:
         return one.size is None or self._sold(one.gpu, one.size)

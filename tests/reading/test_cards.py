@@ -26,6 +26,25 @@ KNOWLEDGE = load_knowledge()
 STRIX = "Radeon 8060S (Ryzen AI Max+ 395, Strix Halo)"
 SPELLINGS = {
     "rtx pro 6000": "RTX PRO 6000 Blackwell",
+    "AMD Radeon RX 6600 M": "Radeon RX 6600M",
+    "RX 6800M laptop 12GB": "Radeon RX 6800M",
+    "Radeon Pro W5700X": "Radeon Pro W5700X",
+    "P106-090": "P106-090",
+    "Radeon 740M": "Radeon 740M",
+    "Arc B390 32GB": "Arc B390 Mobile",
+    "4080super 32G": "GeForce RTX 4080 SUPER 32 GB",
+    "GB200 NVL4 (4 \u00d7 192 GB)": "4x GB200",
+    "B300 288GB": "B300 SXM",
+    "Tesla V100-DGXS-32GB": "Tesla V100 SXM2 32 GB",
+    "Mac Studio with an M3 Ultra chip and 512GB": "Apple M3 Ultra",
+    "gfx942": "Radeon Instinct MI300X",
+    "2019 MacBook Pro with Radeon Pro 5500M 8GB": "Radeon Pro 5500M",
+    "| 0 NVIDIA GeForce RTX 3090 Off | 00000000:01:00.0 On | N/A |": "GeForce RTX 3090",
+    "01:00.0 VGA compatible controller: NVIDIA Corporation GA102 [GeForce RTX 3090] (rev a1)": (
+        "GeForce RTX 3090"
+    ),
+    "Device 0: NVIDIA GeForce RTX 4070, compute capability 8.9, VMM: yes": "GeForce RTX 4070",
+    "Chipset Model: Apple M1 Max Type: GPU Memory: 64 GB": "Apple M1 Max",
     "rtx pro 6000 blackwell max-q": "RTX PRO 6000 Blackwell Max-Q",
     "mac studio m3 ultra 512": "Apple M3 Ultra",
     "m3 ultra 512gb": "Apple M3 Ultra",
@@ -313,6 +332,26 @@ def test_a_slip_in_what_tells_cards_apart_is_never_put_right() -> None:
 def test_a_name_is_cut_where_the_words_of_cards_are(text: str, name: str) -> None:
     cards = read(text)
     assert (cards.count, cards.gpu.name) == (1, name)
+
+
+@pytest.mark.parametrize(
+    ("text", "gigabytes"),
+    [("M4 Pro and 48GB of RAM", 48), ("M4 Max, 128GB", 128), ("RTX 4090, 64GB RAM", 24)],
+)
+def test_memory_behind_a_machine_that_shares_it_is_its_own(text: str, gigabytes: int) -> None:
+    assert find_cards(KNOWLEDGE, text).gpu.vram_bytes == gigabytes * GIB
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "VGA compatible controller: AMD [AMD/ATI] Navi 31 [Radeon RX 7900 XT/7900 XTX/7900M]",
+        "MacBook Pro 2015",
+    ],
+)
+def test_what_names_several_cards_or_none_is_not_guessed(text: str) -> None:
+    with pytest.raises(UserError, match=r"one of several cards|processor of Intel"):
+        find_cards(KNOWLEDGE, text)
 
 
 @pytest.mark.parametrize("text", ["A100 (MIG 1g.10gb)", "half a 3090", "RTX 4090 17GB"])
