@@ -94,7 +94,7 @@ _NO_BITS: Final = _BITS_UNSAID | _GGUF_ALONE | {"gptq", "awq", "mlx"}
 """Words for formats that come in several sizes."""
 _USUAL_TYPE: Final = "Q4_K_M"
 _TYPE_UNSAID: Final = f", since nothing tells its type; {_USUAL_TYPE} is usual"
-_FRACTION: Final = re.compile(r"(?:dynamic[-_ ])?(\d\.\d{1,3})(?:[-_ ]?bits?)?")
+_FRACTION: Final = re.compile(r"(?:dynamic[-_ ])?(\d\.\d{1,3})[-_ ]?bits?")
 """A mean over all tensors, as makers of mixed GGUF files tell it: ``1.58-bit``."""
 _CLASS: Final = re.compile(r"(?<=_k)[\s_-]*(small|medium|large)\b")
 _REMARK: Final = re.compile(
@@ -203,7 +203,7 @@ def in_words_of(said: str, runs: Collection[str]) -> str:
         bits = "".join(filter(str.isdigit, said))[:1]
         return next((one for one in runs if one == f"MLX {bits}-bit"), said)
     exl = next((one[:4] for one in runs if _PACKED_BY.match(one) and one.startswith("EXL")), "")
-    if exl and (mean := _FRACTION.fullmatch(folded)):
+    if exl and (mean := _FRACTION.fullmatch(f"{folded.removesuffix('bit')}bit")):
         return f"{exl} {mean[1]}bpw"
     told = BITS_PER_WEIGHT.fullmatch(folded)
     ours = told and not (told["maker"] or told["after"]) and _USUAL_TYPE in runs
