@@ -6,6 +6,7 @@
     python benchmarks/meta_oracle.py compare cases.jsonl counts.tsv       needs advisor
     python benchmarks/meta_oracle.py factors cases.jsonl counts.tsv knowledge/class_defaults.tsv
     python benchmarks/meta_oracle.py listed     models whose tensors in a GGUF file are listed
+    python -m benchmarks.meta_oracle gguf       what is read of each architecture in gguf's list
 
 The first three need transformers, the others only the product, so each can run where that is
 installed. ``compare`` prints how many configs are exact, approximate (said so), refused and wrong,
@@ -267,6 +268,28 @@ def listed() -> Counter[str]:
     return found
 
 
+def gguf_list() -> Counter[str]:
+    """Count the architectures of the ``gguf`` package by what is read of a small file of each."""
+    import tempfile  # noqa: PLC0415
+
+    from gguf import MODEL_ARCH_NAMES  # noqa: PLC0415
+
+    from advisor.errors import UserError  # noqa: PLC0415
+    from advisor.models.gguf import read_gguf  # noqa: PLC0415
+    from tests.models.gguf_files import tiny_metadata, tiny_tensors, write  # noqa: PLC0415
+
+    found = Counter[str]()
+    with tempfile.TemporaryDirectory() as folder:
+        for name in sorted(MODEL_ARCH_NAMES.values()):
+            file = write(Path(folder, "a.gguf"), tiny_metadata(name), tiny_tensors())
+            try:
+                said = " ".join(read_gguf(file).shape.doubts)
+                found["cache estimated" if "not described" in said else "described"] += 1
+            except UserError as error:
+                found[error.message] += 1
+    return found
+
+
 def main() -> int:
     """Do what the first argument says."""
     warnings.filterwarnings("ignore")
@@ -279,6 +302,8 @@ def main() -> int:
         count()
     elif task == "listed":
         print(listed())
+    elif task == "gguf":
+        print(*(f"{n:4} {what}" for what, n in gguf_list().most_common()), sep="\n")
     elif task == "factors" and len(rest) == 3:
         factors(*map(Path, rest))
     elif task == "compare" and len(rest) == 2:

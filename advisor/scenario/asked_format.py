@@ -101,7 +101,7 @@ def taken_said(
 
     ``named`` is what the name of the model says of the format.
     """
-    of_caches = _caches_said(request, caches_asked(request, knowledge, framework))
+    of_caches = _caches_said(request, knowledge, framework)
     of_runtime = runtime_said(knowledge, request.framework, framework)
     of_format = _format_said(request.precision, named, chosen, framework, knowledge)
     return (*of_format, *of_caches, *of_runtime)
@@ -112,11 +112,11 @@ def _format_said(
 ) -> tuple[str, ...]:
     if not (text := stated(text)):
         return ()
-    own = in_words_of(text, framework.formats)
     if named and chosen not in formats_named(named, knowledge):
         return (f"The name says {named}, the stated precision {text}: that is what is sized.",)
     if text == chosen.name or is_family(text):
         return ()
+    own = in_words_of(text, framework.formats)
     read = read_format(knowledge, bits_of_family(own, named))
     if own != text and not read.remark:
         return (f"{text} is a type of GGUF files: {chosen.name}, of as many bits, is sized.",)
@@ -195,17 +195,17 @@ def caches_asked(
 
 
 def _cache(text: str, knowledge: Knowledge, framework: Framework | None) -> KvType:
-    said = _BITS_ALONE.fullmatch(text.strip())
-    bits, found = int(said[1]) if said else 0, None
+    found = None
     try:
         found = find_kv_type(knowledge, text, framework)
     except RequestError:
-        if not (framework and bits):
+        if not (framework and _BITS_ALONE.fullmatch(text.strip())):
             raise
-    if found and (framework is None or found.name in {*framework.kv_types, *framework.beyond}):
+    if found and (framework is None or found.name in (*framework.kv_types, *framework.beyond)):
         return found
     assert framework
-    bits = bits or (_WIDE if found and found.bits == _WIDE else 0)
+    said = _BITS_ALONE.fullmatch(text.strip())
+    bits = int(said[1]) if said else _WIDE if found and found.bits == _WIDE else 0
     if framework.serves_batches and found and found.name == text and bits != _WIDE:
         return found  # the name of a server's own type, INT8 of TensorRT-LLM
     own = (knowledge.kv_types[name] for name in framework.kv_types)
@@ -216,10 +216,10 @@ def _cache(text: str, knowledge: Knowledge, framework: Framework | None) -> KvTy
 _WIDE: Final = 16
 
 
-def _caches_said(request: Request, kinds: tuple[KvType, KvType]) -> Iterator[str]:
-    stated = {request.kv_cache, request.kv_cache_k, request.kv_cache_v}
-    names = {plain_key(name) for kind in kinds for name in (kind.name, *kind.aliases)}
-    for text in sorted(filter(None, stated)):
+def _caches_said(request: Request, knowledge: Knowledge, framework: Framework) -> Iterator[str]:
+    for text in sorted(filter(None, {request.kv_cache, request.kv_cache_k, request.kv_cache_v})):
+        kinds = caches_asked(request, knowledge, framework)
+        names = {plain_key(name) for kind in kinds for name in (kind.name, *kind.aliases)}
         if plain_key(text) not in names:
             kept = " and ".join(dict.fromkeys(kind.name for kind in kinds))
             yield f"A cache in {text} is sized as {kept}."
