@@ -108,6 +108,18 @@ _EDGES = ("sglang_small_card_bytes", "sglang_medium_card_bytes", "sglang_large_p
 _CAPTURED = ((32, 4), (256, 16), (512, 32), (1024, 64), (4096, 256))
 """Prompt lengths it captures a graph for: up to the first every so many tokens, and so on."""
 _CAPTURED_BEYOND = 512
+_POOLED = frozenset(
+    """
+    beam diffusion_gemma embedding_gemma2 gemma4 gemma4_text gemma4_unified gpt_oss granite_swa
+    granitemoe_swa iquest_q1 laguna llama4 llama4_text mellum mimo_v2 mimo_v2_flash muse_glimmer
+    step3p5 step3p7
+    """.split()  # noqa: SIM905  a table of words
+)
+"""Architectures whose sliding layers have a pool of their own: ``is_hybrid_swa_model`` of 0.5.23
+(``configs/model_config.py``, line 2651); others keep every token in every layer."""
+_POOL_TENTHS = 8
+"""How much of the tokens of the other layers it holds, for later prompts to share
+(``--swa-full-tokens-ratio``, ``HybridSWAPoolConfigurator``)."""
 _STATES, _TRACKED = 3, 2
 """Recurrent states of a request: those that prompts may share, and what a step writes ahead."""
 _TRACKS = frozenset(
@@ -132,10 +144,16 @@ class Sglang(Server):
     overheads = ()
     captures_graphs = True
 
+    def uses_window(self, shape: Shape) -> bool:
+        """Whether sliding layers have a pool of their own."""
+        return shape.model_type in _POOLED
+
     def cells(self, scenario: Scenario, window: int, tokens: int, sequences: int) -> Cells:
-        """Count the slots of its pool of states, and one that pads it."""
+        """Count a share of the tokens where layers slide; of states their slots and a spare one."""
+        shape = scenario.model.shape
         found = super().cells(scenario, window, tokens, sequences)
-        return replace(found, sequences=_states(scenario.model.shape) * sequences + 1)
+        slide = found.full * _POOL_TENTHS // 10 if self.uses_window(shape) else found.slide
+        return replace(found, slide=slide, sequences=_states(shape) * sequences + 1)
 
     def state_slots(self, scenario: Scenario) -> int | None:
         """Count those of a copy, or of all cards where attention alone is divided.
