@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from advisor.advice import Advisor
 from advisor.advice.conclusions import BarredOption, Conclusions
+from advisor.errors import UserError
 from advisor.remedies.option import Expected
 from advisor.report import render_text
 from advisor.report.assembly import document
@@ -207,3 +208,31 @@ def test_json_and_why_show_them(capsys: Capture) -> None:
     why = run(capsys, "advise", *asked, "--why").out
     assert "gpu.compute_capability is 6.1 (below option.needed_capability, 1.4 short)" in why
     assert "Needs compute capability" not in run(capsys, "advise", *asked).out
+
+
+GLM = Request(gpu="8x B200", model="glm-5", precision="BF16", context=32_768, batch=64)
+
+
+def test_in_place_of_a_server_another_is_named_in_the_published_format() -> None:
+    with pytest.raises(UserError, match="does not support the architecture") as found:
+        advisor().advise(replace(GLM, framework="TGI"))
+    assert "--framework vLLM --precision FP8" in str(found.value.hint)
+    assert "llama.cpp" not in str(found.value.hint)
+
+
+def test_what_fits_too_says_how_many_requests_it_holds() -> None:
+    text = " ".join(
+        render_text(document(advisor().advise(replace(GLM, framework="TensorRT-LLM")))).split()
+    )
+    assert "fp8 KV cache (1,360.3 GiB, 48 of 64 requests at once)" in text
+
+
+def test_tensorrt_llm_keeps_a_token_index_from_hopper_on() -> None:
+    small = replace(GLM, framework="TensorRT-LLM", precision="FP8", model="deepseek-v3.2")
+    for gpu, runs in (("8x H200", True), ("8x A100 SXM 80GB", False)):
+        try:
+            advisor().estimate(replace(small, gpu=gpu))
+        except UserError as error:
+            assert not runs, error
+        else:
+            assert runs

@@ -65,6 +65,7 @@ _DISPUTED = dict.fromkeys(
     "vram": "memory", "bandwidth": "bandwidth", "nvlink": "bandwidth", "tdp": "power",
     "launch_price": "money",
 }  # fmt: skip
+_PARTS = Kind(choices(("dense", "shared", "experts", "attention")))
 _UNSIZED = Kind(mapping(written, (*SPLITS, *get_args(Vendor), "gguf", "architecture"), "way"))
 _VENDOR, _VENDORS = Kind(choice(get_args(Vendor))), Kind(choices(get_args(Vendor)))
 
@@ -229,8 +230,7 @@ class FormatLimit(Struct, frozen=True):
     model_types: Texts = ()  # these architectures alone; empty: all
     model_types_of: Text | None = None  # whose ``model_types`` these are, once the file is read
     one_card: Flag = False  # not split over several cards
-    whole_blocks: Annotated[tuple[str, ...], Kind(choices(("dense", "shared")))] = ()
-    """Feed-forward parts that cards share in whole blocks alone."""
+    whole_blocks: Annotated[tuple[str, ...], _PARTS] = ()  # that cards share in whole blocks alone
 
 
 class Framework(Struct, frozen=True, omit_defaults=True):

@@ -34,12 +34,14 @@ def caveats_of(told: Mapping[str, str]) -> list[str]:
 
 
 def _alternatives(doc: Advice, item: Recommendation) -> list[str]:
-    """Name the runners-up by what sets them apart, with what they need."""
+    """Name the runners-up by what sets them apart, with what they need and hold."""
     return [
         say(
             "alternative",
             change=_told_apart(doc, item, other),
-            required=f.amount(other.after.required_bytes),
+            required=", ".join(
+                filter(None, (f.amount(other.after.required_bytes), _held(doc, other)))
+            ),
         )
         for other in item.alternatives
     ]
@@ -228,7 +230,7 @@ def _host_ram(item: Recommendation) -> str:
     return f.amount(item.after.host_bytes) if split else ""
 
 
-def _held(doc: Advice, item: Recommendation) -> str:
+def _held(doc: Advice, item: Recommendation | Alternative) -> str:
     """Say how many requests a server holds at once, where a change makes that another number."""
     held, batch = fewer_held(item.after, item.setup), item.setup.batch
     same = held == fewer_held(doc.memory, doc.scenario) and (runs(doc) or not held)

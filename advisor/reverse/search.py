@@ -220,7 +220,6 @@ class Search(Struct):
         return tuple(
             f"{precision.name} {framework.name}"
             for precision in (self._formats(model) if cards.count > 1 else ())
-            if precision.block
             for framework in self.knowledge.frameworks.values()
             if cut_width(framework, precision, model, cards.count)
         )

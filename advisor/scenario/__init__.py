@@ -276,10 +276,10 @@ def _why_not_split(scenario: Scenario) -> str:
 def _undivided(scenario: Scenario) -> str:
     """Name what the cards do not divide of a model whose every tensor they would split."""
     model, precision, cards = scenario.model, scenario.precision, scenario.gpus
-    shape, width = model.shape, cut_width(scenario.framework, precision, model, cards)
-    if width:
-        blocks = f"blocks of {precision.block} x {precision.block} {precision.name} weights"
-        return f"the feed-forward width {width:,} of {model.name} in whole {blocks}"
+    shape, cut = model.shape, cut_width(scenario.framework, precision, model, cards)
+    if cut:
+        blocks = f"blocks of {cut[1]} {precision.name} weights"
+        return f"the width {cut[0]:,} of {model.name} in whole {blocks}"
     kind = f"{shape.kv_heads} KV" if shape.heads % cards == 0 else f"{shape.heads} attention"
     return f"the {kind} heads of {model.name}"
 

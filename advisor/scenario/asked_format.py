@@ -396,5 +396,5 @@ def _last(runners: Container[str], stated: Framework | None, one: Framework) -> 
     """Order frameworks: as stated, what runs the format, a server for a server, what is kept up."""
     runs = one.name in runners
     kept = bool(one.serves_batches) and support.upkeep(one) is None
-    alike = not (runs and stated and stated.serves_batches) or kept
+    alike = not (stated and stated.serves_batches) or kept
     return one is not stated, not runs, not alike, support.stands_back(one)

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 _END: Final = "-GGUF"
 _NOT_WORD: Final = re.compile(r"[^A-Za-z0-9.]+")
-_ONE_FILE_GB: Final = 50
-"""What is larger lies in parts on the hub, and Ollama pulls none of several (hub-docs, 2702)."""
+_ONE_FILE_GB: Final = 50  # larger ones lie in parts, of which Ollama pulls none (hub-docs, 2702)
 DTYPES = ("float16", "bfloat16")  # in which models of 16 bits or fewer are computed
 
 
@@ -37,14 +36,8 @@ def asked(
 ) -> Capability | None:
     """Find the row that answers a question; None: only the lists of frameworks.yaml say anything.
 
-    Args:
-        framework: The runtime.
-        about: The kind of question.
-        what: The name in question, as in ``of`` of the rows.
-        gpu: The card; without one no row about cards holds.
-        shape: The model's architecture; without one no row about models holds.
-        backend: CUDA, ROCm ...; None: the one that is usual for the card.
-        precision: The format of the weights; without one no row about formats holds.
+    ``what`` is the name in question, as in ``of`` of the rows. Without a card, a shape or a
+    precision no row about these holds; without a back end it is the card's usual one.
     """
     for row in framework.capabilities:
         if row.about != about or (row.of and what not in row.of):
@@ -288,12 +281,9 @@ class _Files(Struct, frozen=True):
     """Publisher, tags of the formats that it usually has, up to how many GB, where if elsewhere."""
     seen: Mapping[tuple[str, str], str]
     """Model and format -> a repository that was seen to hold it."""
-    models: Collection[str]
-    """The models among these."""
-    heads: Mapping[str, Sequence[str]]
-    """Model -> a repository whose files hold the layer that drafts."""
-    beside: Mapping[str, Sequence[str]]
-    """Model -> repositories that the public list does not name."""
+    models: Collection[str]  # the models among these
+    heads: Mapping[str, Sequence[str]]  # model -> where files hold the layer that drafts
+    beside: Mapping[str, Sequence[str]]  # model -> repositories that the public list does not name
 
 
 _HEADS, _BESIDE = "mtp", "also"  # before a line of such a repository
@@ -316,27 +306,37 @@ def _files() -> _Files:
     return _Files(usual, seen, {model for model, _ in seen}, kinds[_HEADS], kinds[_BESIDE])
 
 
-def cut_width(framework: Framework, precision: Format, model: Model, cards: int) -> int | None:
-    """Give a feed-forward width of which no card can hold whole blocks, where the server needs it.
+def cut_width(
+    framework: Framework, precision: Format, model: Model, cards: int
+) -> tuple[int, int] | None:
+    """Give a width of which no card can hold whole blocks, and a block, where the server needs it.
 
-    Blocks are rows and columns that share a scale; only files known to hold such are cut, so None
-    where every share is whole, and where nothing tells.
+    Blocks share a scale. None where every share is whole, and where nothing tells of blocks.
     """
-    limit, block = framework.format_limits.get(precision.family), precision.block
-    if cards == 1 or not limit or not block:
+    limit = framework.format_limits.get(precision.family)
+    if cards == 1 or not limit or not limit.whole_blocks:
         return None
-    widths = _widths(model)
-    cut = (widths[part] for part in limit.whole_blocks if widths[part] % (cards * block))
-    width = next(cut, None)
-    return width if width and _in_blocks(precision, model) else None
+    widths = map(_widths(model).__getitem__, limit.whole_blocks)
+    parts = ((width, _block(precision, width)) for width in widths)
+    cut = next(((width, b) for width, b in parts if b and width % (cards * b)), None)
+    return cut if cut and (precision.kind == "gguf" or _in_blocks(precision, model)) else None
+
+
+def _block(precision: Format, width: int) -> int:
+    """Count the weights that share a scale: rows of GGUF that are no multiple get smaller ones."""
+    if precision.kind == "gguf":
+        return 256 if precision.family in {"gguf-k", "gguf-i"} and width % 256 == 0 else 32
+    return precision.block or 0
 
 
 def _widths(model: Model) -> Mapping[str, int]:
     """Widths that every card takes a share of, by part; 0 for a part that the model lacks."""
-    shape = model.shape
+    shape, moe = model.shape, model.shape.moe
     return {
         "dense": shape.intermediate if "D" in shape.ffn_kinds else 0,
-        "shared": shape.moe.shared_width if shape.moe else 0,
+        "shared": moe.shared_width if moe else 0,
+        "experts": moe.width if moe else 0,
+        "attention": shape.heads * (shape.mla.value_dim if shape.mla else shape.head_dim),
     }
 
 

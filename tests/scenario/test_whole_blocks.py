@@ -15,7 +15,7 @@ from advisor.knowledge.catalogue import Cards
 from advisor.reading import find_gpu
 from advisor.reverse.answers import NO_LIMIT, Answer, Wish
 from advisor.reverse.search import Search
-from advisor.scenario import split_of
+from advisor.scenario import divides, split_of
 from advisor.scenario.asked_model import find_model_named
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
@@ -91,6 +91,21 @@ def test_a_split_that_cuts_blocks_is_refused_with_what_can() -> None:
         resolve(replace(EIGHT, split="tensor"), KNOWN)
     assert "--split layer" in str(found.value.hint)
     assert "4 cards can" in str(found.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("model", "precision", "can"),
+    [("GLM-4.5-Air", "Q6_K", [2]), ("Qwen2.5-32B-Instruct", "Q4_K_M", [2, 4])]
+    + [("Llama-3.3-70B-Instruct", "Q4_K_M", [2, 4, 8])],
+)
+def test_shares_of_gguf_in_vllm_are_whole_blocks(
+    model: str, precision: str, can: list[int]
+) -> None:
+    """Its plugin divides the bytes of a row: 1408 / 8 and 10944 / 4 cut blocks of 32 weights."""
+    asked = Request(gpu="RTX 4090", model=model, precision=precision, framework="vLLM")
+    one = resolve(asked, KNOWN)
+    ways = (2, 4, 8)
+    assert [n for n in ways if divides("tensor", one.framework, one.precision, one.model, n)] == can
 
 
 def test_fewer_cards_are_offered() -> None:
