@@ -56,13 +56,22 @@ def test_worked_examples(model: str, ftype: str, expected: int) -> None:
 
 
 def test_every_measured_file_type_is_exact() -> None:
-    wrong, measured = [], list(rows("llamacpp_quant"))
-    assert len(measured) == 990
+    wrong = []
+    measured = [row for row in rows("llamacpp_quant") if row["ftype"] != "IQ3_XXS"]
+    assert len(measured) == 957
     for row in measured:
         found = profile(row["name"], gguf(row["ftype"]))
         if found.total_bytes != int(row["weight_bytes"]) or not found.exact:
             wrong.append((row["name"], row["ftype"], found.total_bytes, row["weight_bytes"]))
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("model", "gb"), [("llama-3.1-8b", 3.267), ("llama-3-8b", 3.267), ("llama-2-7b", 2.585)]
+)
+def test_iq3_xxs_is_sized_as_published_with_an_importance_matrix(model: str, gb: float) -> None:
+    """bartowski's files; made without a matrix, as in the dry run, it is 4 % larger."""
+    assert profile(model, gguf("IQ3_XXS")).total_bytes == pytest.approx(gb * 1e9, rel=5e-4)
 
 
 def test_the_groups_add_up_to_the_whole() -> None:

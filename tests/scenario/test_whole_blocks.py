@@ -95,8 +95,11 @@ def test_a_split_that_cuts_blocks_is_refused_with_what_can() -> None:
 
 @pytest.mark.parametrize(
     ("model", "precision", "can"),
-    [("GLM-4.5-Air", "Q6_K", [2]), ("Qwen2.5-32B-Instruct", "Q4_K_M", [2, 4])]
-    + [("Llama-3.3-70B-Instruct", "Q4_K_M", [2, 4, 8])],
+    [
+        ("GLM-4.5-Air", "Q6_K", [2]),
+        ("Qwen2.5-32B-Instruct", "Q4_K_M", [2, 4]),
+        ("Llama-3.3-70B-Instruct", "Q4_K_M", [2, 4, 8]),
+    ],
 )
 def test_shares_of_gguf_in_vllm_are_whole_blocks(
     model: str, precision: str, can: list[int]
