@@ -264,6 +264,9 @@ def said_in(name: str, *, mlx: bool = False) -> FormatSaid:
         mlx: Whether its publisher packs for MLX, so that ``4bit`` is MLX's.
     """
     folded = _BITS_OF_EXL.sub(r"\1 \2bpw", name.casefold())
+    mlx = mlx or "mlx" in _parts(folded)
+    if mlx and (found := re.search(r"mxfp4(?:[-_ ]?q8)?", folded)):
+        return FormatSaid("MLX MXFP4", _without(folded, found))
     if found := words().unread_called.search(folded):
         return FormatSaid(found[0].upper(), _without(folded, found))
     if found := BITS_PER_WEIGHT.search(folded):
@@ -278,7 +281,7 @@ def said_in(name: str, *, mlx: bool = False) -> FormatSaid:
         if found := re.search(pattern, folded):
             number = next((group for group in found.groups() if group and group.isdigit()), "")
             rest = _without(folded, found)
-            return FormatSaid(_numbered(meant, number, mlx=mlx or "mlx" in _parts(rest)), rest)
+            return FormatSaid(_numbered(meant, number, mlx=mlx), rest)
     return FormatSaid("", folded)
 
 

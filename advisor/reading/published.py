@@ -117,7 +117,7 @@ def published_format(public: PublicModel) -> str | None:
         return GGUF_DEFAULT
     if said and _OPEN.fullmatch(said):
         return f"{packed_config(public.hf_id).get('format', '')}" or None
-    return None if said in PLAIN or "bpw" in said else said
+    return None if said in PLAIN or "bpw" in said else said.replace("MLX MXFP4", "MLX 4-bit")
 
 
 @cache

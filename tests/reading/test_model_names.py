@@ -90,6 +90,8 @@ def billions(name: str) -> float | None:
         ("llama v2 70b", "Llama-2-70b-hf", None),
         ("mistral-large-2411", "Mistral-Large-Instruct-2411", None),
         ("llama-7b-4bit", "llama-7b", "INT4"),
+        ("mlx-community/Qwen3.5-9B-MXFP4", "Qwen3.5-9B", "MLX 4-bit"),
+        ("someone/Qwen3-8B-MLX-mxfp4-q8", "Qwen3-8B", "MLX 4-bit"),
         ("https://huggingface.co/Qwen/Qwen3-14B/tree/main", "Qwen3-14B", None),
     ],
 )

@@ -114,7 +114,8 @@ def test_an_error_names_the_usual_format_where_none_was_asked_for() -> None:
     [
         (
             {"gpu": "W7900", "model": "gpt-oss-120b", "framework": "SGLang"},
-            "llama.cpp runs MXFP4_MOE, the nearest, with 13.2 GiB in system RAM at about * tok/s",
+            ("vLLM runs MXFP4, the nearest, which does not fit here (* GiB missing). llama.cpp "
+            "runs MXFP4_MOE, which does, with 13.2 GiB in system RAM at about * tok/s"),
         ),
         (
             {"gpu": "M1 Max:32GB", "model": "mistral-large-instruct-2411", "precision": "FP8",

@@ -237,14 +237,14 @@ def test_what_is_told_has_room_beside_what_the_system_keeps() -> None:
         assert memory.required_bytes <= memory.usable_bytes, (card, told)
 
 
-@pytest.mark.parametrize(("card", "said"), [("2x H100 PCIe", True), ("8x B200", False)])
+@pytest.mark.parametrize(("card", "said"), [("2x RTX 4090", True), ("8x B200", False)])
 def test_a_gap_of_ours_is_not_the_only_reason_where_no_format_fits(
     card: str, *, said: bool
 ) -> None:
-    asked = {"gpu": card, "model": "deepseek-v3.2", "framework": "TensorRT-LLM"}
+    asked = {"gpu": card, "model": "glm-5", "framework": "ExLlamaV3"}
     with pytest.raises(RequestError, match="token index is not established") as error:
         resolve(_request(asked), load_knowledge())
-    told = "its weights do not fit on the cards in any format of TensorRT-LLM, and how TensorRT-LLM"
+    told = "its weights do not fit on the cards in any format of ExLlamaV3, and how ExLlamaV3"
     assert (told in error.value.message) is said
 
 
