@@ -313,7 +313,7 @@ _HARMLESS: Final = re.compile(
     r"|sparse_attention_config|cross_attention_hidden|finetuning|tokenizer|template|license|prefix"
     r"|suffix|processor|low_memory|upcast|reorder|scale_|attn_factor|yarn|longrope"
     r"|alibi|use_pos|_pos$|hidden_act|model_type|unsloth|trl|vllm|sep_|pooling|causal|eos"
-    r"|bos|pad|image_seq|downsample|select_layer|vision_feature|template|summary|classifier|problem"
+    r"|bos|pad|^mup_|^global_attn_every_n_layers$|image_seq|downsample|select_layer|vision_feature|template|summary|classifier|problem"
     r"|num_attention_heads_per|^use_qk_norm$|^use_gemma_norm$|^full_attention_interval$|routing_bias|^top_[kp]$|expert_overlap"
     r"|num_hash_layers|^number_of_conv_states$|^chain_hidden|unified_vision_chunk|^index_topk$|multimodal_projector_bias|merged_hidden_size|query_pre_attn_scalar|mla_use_nope"
     r"|qk_head_dim|encoder_attention_heads|renormalize|bias_u|max_window|use_mamba_kernels|rescale|^add_out_norm$|^max_inference|^norm_reduction|lr_|weight_decay|dynamic_(image|patch)|^force_image_size$|^use_thumbnail$|^slice|batch_vision|vision_batch|^image_size$|norm_type|indexer_budget|indexer_compress_ratio$"

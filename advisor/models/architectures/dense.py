@@ -45,6 +45,11 @@ from advisor.models.parameter_terms import (
 )
 from advisor.models.shape import FOUR_NORMS, POST_NORMS, Blocks
 
+
+def _inner_norm(a: Arch) -> int:
+    return a.intermediate
+
+
 _LLAMA = Family(
     attention=(projections, when("attention_bias", all_bias)),
     dense=(gated, when("mlp_bias", gate_bias)),
@@ -109,6 +114,11 @@ DENSE: Final[Mapping[str, Family]] = {
     "aquila": replace(_LLAMA, gguf=(laid_out(Blocks("llama"), reads=False),)),
     "yi": replace(_LLAMA, gguf=(laid_out(Blocks("llama"), reads=False),)),
     "iquestcoder": _LLAMA,
+    "bitnet": Family(
+        attention=(projections, one_hidden, when("attention_bias", all_bias)),
+        dense=(gated, _inner_norm),
+        gguf=(Gguf("bitnet"),),
+    ),
     "helium": Family(
         attention=(square_output, when("attention_bias", qkv_bias)),
         dense=(gated, when("mlp_bias", gate_bias)),

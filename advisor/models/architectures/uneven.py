@@ -18,6 +18,7 @@ from advisor.models.architecture import (
     Term,
     all_full,
     class_sizes,
+    four_hidden,
     projections,
     vectors,
     vocabulary,
@@ -28,6 +29,7 @@ from advisor.models.layer_patterns import (
     by_number,
     cross_layers,
     experts_after,
+    full_every,
     heads_that_slide,
     stated_or,
     stated_window,
@@ -39,6 +41,7 @@ from advisor.models.parameter_terms import (
     head_gate,
     head_norms,
     router,
+    router_bias,
     shared,
     when,
 )
@@ -201,6 +204,18 @@ def _full_from_the_last(a: Arch) -> str:
 
 _MOST_WIDE: Final = 100
 UNEVEN: Final[Mapping[str, Family]] = {
+    "afmoe": replace(
+        ROUTED,
+        attention=(projections, double_query, head_norms, when("attention_bias", all_bias)),
+        experts=(router, router_bias, shared),
+        moe=experts(shared="count"),
+        norms=(four_hidden,),
+        kinds=full_every("global_attn_every_n_layers"),
+        ffn_kinds=experts_after("num_dense_layers"),
+        window=stated_window,
+        defaults={"head_dim": 128, "global_attn_every_n_layers": 4, "num_dense_layers": 1},
+        gguf=(Gguf("afmoe", period=4),),
+    ),
     "minimax_m3_vl_text": replace(
         ROUTED,
         attention=(projections, head_norms),

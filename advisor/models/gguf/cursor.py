@@ -136,7 +136,6 @@ class Cursor:
 
 
 _ONLY_FILES = (
-    Gguf("bitnet", "bitnet"),
     Gguf("minicpm", "minicpm"),
     Gguf("mpt", "mpt"),
     Gguf("openelm", "openelm"),
@@ -147,7 +146,6 @@ _ONLY_FILES = (
     Gguf("grok", "grok-1"),
     Gguf("eurobert", "eurobert", role="encoder"),
     Gguf("modern-bert", "modernbert", role="encoder"),
-    Gguf("afmoe", "afmoe", period=4),
     Gguf("cohere2moe", "cohere2_moe", period=4, full_first=True),
     Gguf("plamo3", "plamo3", period=8),
     Gguf("smallthinker", "smallthinker", period=4, full_first=True),
