@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
@@ -41,6 +41,7 @@ from advisor.models.parameter_terms import (
     EXPERT_WIDTH,
     EXPERTS,
     EXPERTS_USED,
+    SHARED,
     all_bias,
     experts,
     gated_expert,
@@ -69,7 +70,7 @@ SPREAD: Final = 0.35
 _LITTLE: Final = 0.01
 """Share of a model up to which what is only estimated leaves its size nearly sure."""
 _LITTLE_SPREAD: Final = 0.1
-_HEADS: Final = ("num_attention_heads", "n_head", "n_heads", "num_heads")
+_HEADS: Final = ("num_attention_heads", "attention_heads", "n_head", "n_heads", "num_heads")
 _LATENT: Final = ("kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim")
 _BIASES: Final = ("attention_bias", "qkv_bias", "use_bias", "bias")
 _LISTS: Final = ("layer_types", "layers_block_type", "block_types")
@@ -174,9 +175,19 @@ def _moe(a: Arch) -> Moe | None:
         found = experts(shared="width")(a)
         return found if found is None or found.shared_width else experts(shared="count")(a)
     except SourceFileError:
-        count, width = a.keys.uniform(*EXPERTS), a.keys.uniform(*EXPERT_WIDTH)
-        unstated = a.keys.uniform(*EXPERTS_USED) is None
-        return Moe(count, count, width) if count and width and unstated else None
+        count, used = a.keys.uniform(*EXPERTS), a.keys.uniform(*EXPERTS_USED)
+        if count and (kinds := _kinds_of_experts(a)):
+            beside = kinds[0] * (a.keys.maybe(*SHARED) or 0)
+            return Moe(count, used or count, sum(kinds), beside)
+        width = a.keys.uniform(*EXPERT_WIDTH)
+        return Moe(count, count, width) if count and width and used is None else None
+
+
+def _kinds_of_experts(a: Arch) -> Sequence[int]:
+    """Give the widths of experts for words and for pictures (ERNIE), which no list by layer is."""
+    _, stated = a.keys.find(*EXPERT_WIDTH)
+    listed = stated if isinstance(stated, list | tuple) and len(stated) != a.layers else ()
+    return [one for one in listed if type(one) is int]
 
 
 def used_unknown(keys: Keys, moe: Moe | None) -> bool:
@@ -348,8 +359,7 @@ def _text(outer: Keys, model_type: str) -> tuple[Keys, str]:
 
 def _known_text(text: Keys, text_type: str, shown: str) -> Shape | None:
     try:
-        whole = text.data or text.of_class
-        shape = read_config({**whole, "model_type": text_type}, shown)
+        shape = read_config({**(text.data or text.of_class), "model_type": text_type}, shown)
     except NotDescribedError:
         return None
     return shape if shape.counts else None

@@ -83,9 +83,14 @@ def _sum(a: Arch, terms: Terms) -> int:
     return sum(term(a) for term in terms)
 
 
-LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers")
-_DECODER_LAYERS = ("decoder_layers", "num_decoder_layers", "num_layers")
-_DECODER_HEADS = ("decoder_attention_heads",)
+LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers", "layers")
+_DECODER_LAYERS = (
+    "decoder_layers",
+    "num_decoder_layers",
+    "decoder_num_hidden_layers",
+    "num_layers",
+)
+_DECODER_HEADS = ("decoder_attention_heads", "decoder_num_attention_heads")
 """Of a model with an encoder the other names mean the encoder's."""
 _HEADS = (
     "num_attention_heads",

@@ -211,7 +211,7 @@ EXPERTS_USED = (
     "top_k_experts",
 )
 EXPERT_WIDTH = ("moe_intermediate_size", "expert_ffn_hidden_size")
-_SHARED = ("n_shared_experts", "num_shared_experts", "num_shared_expert", "moe_num_shared_experts")
+SHARED = ("n_shared_experts", "num_shared_experts", "num_shared_expert", "moe_num_shared_experts")
 _SHARED_WIDTH = (
     "shared_expert_intermediate_size",
     "moe_shared_expert_intermediate_size",
@@ -252,7 +252,7 @@ def _shared_width(a: Arch, stated_as: str, width: int) -> int:
         return a.keys.maybe(*_SHARED_WIDTH) or 0
     if stated_as == "count":
         shared = a.keys.maybe("moe_shared_expert_intermediate_size", least=1)
-        return (a.keys.uniform(*_SHARED) or 0) * (shared or width)
+        return (a.keys.uniform(*SHARED) or 0) * (shared or width)
     return 0
 
 

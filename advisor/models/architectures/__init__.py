@@ -258,7 +258,7 @@ def is_size(key: str) -> bool:
     return _SIZES.search(key) is not None
 
 
-HIDDEN: Final = ("hidden_size", "d_model", "n_embd", "dim")
+HIDDEN: Final = ("hidden_size", "d_model", "n_embd", "dim", "embed_dim", "emb_dim")
 TEXT_PARTS: Final = ("text_config", "llm_config", "language_config", "text_model_config", "llm_cfg")
 _VISION: Final = "vision_config"
 
