@@ -229,7 +229,7 @@ _WORDS: Final[Sequence[tuple[str, str]]] = (
     (r"auto[-_ ]?round([-_ ]?(w4a16|int4|4[-_ ]?bits?))?", "GPTQ 4-bit"),
     (r"gptq[-_ ]?(int8|8[-_ ]?bits?|w8a16)", "GPTQ 8-bit"),
     (r"gptq[-_ ]?(int3|3[-_ ]?bits?)", "GPTQ 3-bit"),
-    (r"awq[-_ ]?(int8|8[-_ ]?bits?)|(awq[-_ ]?)?w8a16([-_ ]?awq)?", "GPTQ 8-bit"),
+    (r"awq[-_ ]?(int8|8[-_ ]?bits?)|((awq|int8)[-_ ]?)?w8a16([-_ ]?(awq|int8))?", "GPTQ 8-bit"),
     (r"gptq([-_ ]?(int4|4[-_ ]?bits?|w4a16))?|4[-_ ]?bits?[-_ ]?gptq", "GPTQ 4-bit"),
     (r"(awq|int4|4[-_ ]?bits?)[-_ ]awq|awq([-_ ]?(int4|4[-_ ]?bits?|w4a16|marlin))?", "AWQ 4-bit"),
     (r"(int4[-_ ]?)?w4a16([-_ ]?int4)?", "GPTQ 4-bit"),

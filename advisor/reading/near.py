@@ -167,7 +167,7 @@ def did_you_mean_cards(names: Iterable[str]) -> str:
 
 _WORDS = {
     "a": 1, "an": 1, "one": 1, "single": 1, "solo": 1, "mono": 1,
-    "two": 2, "dual": 2, "twin": 2, "pair": 2, "double": 2,
+    "two": 2, "dual": 2, "duel": 2, "twin": 2, "pair": 2, "double": 2,
     "three": 3, "triple": 3, "four": 4, "quad": 4, "quadruple": 4, "five": 5, "six": 6, "hexa": 6,
     "seven": 7, "eight": 8, "octa": 8, "octo": 8, "ten": 10, "twelve": 12, "sixteen": 16,
 }  # fmt: skip
@@ -212,7 +212,7 @@ _NUMERALS = dict(
 _COUNTED_SO = re.compile(
     rf"(\d{{1,3}}|[{''.join(_NUMERALS)}])\s*[\u5f20\u5361\u5757\u4e2a\u7247\u679a]\s*|([{''.join(_NUMERALS)}])(?=\s*[A-Za-z0-9])"
 )
-_MEANS_CARD = re.compile("\u663e\u5361|\u663e\u5b58|\u5185\u5b58|\u5361")
+_MEANS_CARD = re.compile("\u663e\u5361|\u663e\u5b58|\u5185\u5b58|\u5361|\u7684")
 
 
 def _in_latin(text: str) -> Iterator[tuple[int, str]]:

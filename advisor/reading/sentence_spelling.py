@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 
+from advisor.files import data_dir
 from advisor.reading.sentence_numbers import COUNTS, TOLD
 
 _COUNT_SIGNS = "\u5f20\u5361\u5757\u4e2a\u7247\u679a\u53f0"
@@ -295,11 +297,34 @@ def apart(text: str) -> str:
 
     What is the version of a program goes last, where it is no part of a name.
     """
-    text = _EACH.sub(_of_each, text.translate(_WIDE))
+    text = _in_english(text.translate(_WIDE))
+    text = _EACH.sub(_of_each, text)
     for pattern, written in _WRITTEN:
         text = pattern.sub(written, text)
     versions = [found[0] for found in _VERSION.finditer(text)]
     return " | ".join((_VERSION.sub(" ", text), *versions))
+
+
+_LANGUAGES = "other_languages.tsv"
+
+
+@cache
+def _elsewhere() -> tuple[re.Pattern[str], dict[str, str]]:
+    """Read what other languages say, the longest first, and what it means."""
+    lines = (data_dir("knowledge") / _LANGUAGES).read_text("utf-8").splitlines()
+    rows = (line.split("\t") for line in lines if not line.startswith("#"))
+    meant = {w.replace("_", " "): english for english, said in rows for w in said.split()}
+    longest = sorted(meant, key=len, reverse=True)
+    whole = "|".join(re.escape(w) for w in longest if w < "\u3000")
+    inside = "|".join(re.escape(w) for w in longest if w >= "\u3000")
+    pattern = rf"(?<![\w-])(?:{whole})(?![\w-])|(?<=\d)\u0433\u0431\b|{inside}"
+    return re.compile(pattern, re.IGNORECASE), meant
+
+
+def _in_english(text: str) -> str:
+    """Write counts, memory and the like of other languages as English has them."""
+    pattern, meant = _elsewhere()
+    return pattern.sub(lambda said: f" {meant[said[0].casefold()]} ", text)
 
 
 _VERSION = re.compile(

@@ -58,7 +58,7 @@ _APART = (
     (re.compile(r"\b((?:1[06]|[2-5]0)\d\d(?: ti)?) ?(?<!ti)m\b"), r"\1 mobile"),
     (re.compile(r"\b(\d{4}) ?d\b"), r"\1 d"),
     (re.compile(r"\b(hx(?=\d{3}\b)|(?:arc|pro|radeon)(?=\d))"), r"\1 "),
-    (re.compile(r"\b(?:arc|alchemist) (?=(?:3[158]|7[357])0\b)"), "arc a"),
+    (re.compile(r"\b(?:arc|alchemist) (?=(?:3[158]|[57][357])0m?\b)"), "arc a"),
     (re.compile(r"\bbattlemage b?(?=[567]\d\b|5[78]0\b)|\bb(?=\d{2,3} battlemage)"), "arc b"),
     (re.compile(r"\b(\d{4}) ?tis\b"), r"\1 ti super"),
 )
