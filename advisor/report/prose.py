@@ -32,6 +32,8 @@ _REMARKS_FIRST, _TEXTS_FIRST = 5, 2
 """So many remarks, and then texts of further remedies, before more of either."""
 _REMARKS_SURE, _REMEDIES_SURE = 3, 4
 """So many remarks are there if they can be; remedies after the fourth make way for them."""
+_REASONS_SPARE = 35
+"""Words by which the last reasons make way for the best remark."""
 
 
 class Choice(Struct, frozen=True):
@@ -84,7 +86,8 @@ def _filled(
     items: Sequence[Recommendation], notes: Sequence[str], briefs: Mapping[int, str], room: int
 ) -> Choice:
     filling = _Filling(room)
-    remarks = filling.take(notes, _REMARKS_FIRST)
+    remarks = filling.take(notes[:1], 1, spare=_REASONS_SPARE)
+    remarks += filling.take(notes[1:], _REMARKS_FIRST - len(remarks))
     told = filling.tell(items[1:], briefs, _TEXTS_FIRST)
     left = [note for note in notes if note not in remarks]
     remarks += filling.take(left, _REMARKS - len(remarks))
@@ -99,11 +102,11 @@ class _Filling(Struct):
 
     room: int
 
-    def take(self, texts: Sequence[str], most: int) -> list[str]:
-        """Take texts in order while they fit."""
+    def take(self, texts: Sequence[str], most: int, spare: int = 0) -> list[str]:
+        """Take texts in order while they fit, and a few words beyond that."""
         taken = list[str]()
         for text in texts:
-            if len(taken) < most and (words := words_in(text)) <= self.room:
+            if len(taken) < most and (words := words_in(text)) <= self.room + spare:
                 taken.append(text)
                 self.room -= words
         return taken
