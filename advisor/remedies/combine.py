@@ -33,6 +33,7 @@ from advisor.remedies.search import (
     Plan,
     best_of,
     bounds,
+    holds_few,
     least_decode,
     proved,
     ram_limit,
@@ -160,11 +161,10 @@ def _replaces(base: Base, option: Option) -> bool:
 
     A laptop takes no other card, and a machine that shares its memory is no card.
     """
-    if option.action not in _OTHER_MACHINE or not option.fits or option.margin == "thin":
-        return False
+    usable = option.fits and option.margin != "thin" and not holds_few(base, option)
     own, other = base.scenario.gpu, option.scenario.gpu
-    if option.action != LARGER.action or own is None or other is None:
-        return True
+    if not usable or option.action != LARGER.action or own is None or other is None:
+        return usable and option.action in _OTHER_MACHINE
     return own.segment != "mobile" and bool(own.unified_memory) == bool(other.unified_memory)
 
 

@@ -40,6 +40,7 @@ from advisor.remedies.search import (
     Plan,
     best_of,
     bounds,
+    held_share,
     proved,
     solved,
     stretched,
@@ -55,7 +56,8 @@ _BOUGHT = {"workstation": (1, 2, 3, 4), "consumer": (1, 2, 3, 4)}
 """Segment -> numbers of cards that are tried."""
 _MOST_OFFERED = 8
 _MOST_TRIED = 12
-_LEAST_FREE = 0.03
+_LEAST_FREE, _MOST_HELD, _MORE_MEMORY = 0.03, 50.0, 1.2
+"""The share of a card that stays free; what of the requests is most, %; the next step to that."""
 _FP8 = "fp8"
 
 
@@ -147,8 +149,11 @@ class _Way(NamedTuple):
 
 
 def _smallest(base: Base, machines: Sequence[Machine], way: _Way) -> tuple[Plan, Machine] | None:
-    """The smallest machine that holds the model put there in this way."""
-    tried, floor = 0, way.floor
+    """The smallest machine that holds the model put there in this way, and most of the requests.
+
+    Where none of those tried holds most, the first that holds the model.
+    """
+    tried, floor, first = 0, way.floor, None
     for machine in machines[bisect_left(machines, floor, key=itemgetter(0)) :]:
         if machine.total_bytes < floor:
             continue
@@ -160,12 +165,16 @@ def _smallest(base: Base, machines: Sequence[Machine], way: _Way) -> tuple[Plan,
             continue
         free = _free(base, plan.scenario)
         if free >= 0:
-            return plan, machine
-        floor = machine.total_bytes - free * machine.cards // 2
+            first = first or (plan, machine)
+            if held_share(base, plan.scenario) >= _MOST_HELD:
+                return plan, machine
+            floor = round(machine.total_bytes * _MORE_MEMORY)
+        else:
+            floor = machine.total_bytes - free * machine.cards // 2
         tried += 1
         if tried == _MOST_TRIED:
             break
-    return None
+    return first
 
 
 def _within(loss: float | None) -> Callable[[Base, Machine], Plan | None]:

@@ -59,7 +59,9 @@ def propose(base: Base, *_: object) -> Iterator[Option]:
     own = base.scenario.model
     most = own.parameters * _CLEARLY_SMALLER
     lesser = [model for model in relatives(base.knowledge, own) if model.parameters <= most]
-    smaller = [model for model in lesser if purposes(model.name) <= purposes(own.name)]
+    alike = [model for model in lesser if purposes(model.name) <= purposes(own.name)]
+    asked = base.request.context or 0
+    smaller = [m for m in alike if (m.trained_context_tokens or asked) >= asked] or alike
     peers = [] if base.fits else _peer_models(base, {model.name for model in smaller})
     best = sorted(smaller, key=lambda model: -_merit(base, model))
     fitting = filter(None, (_not_outdone(base, model, peers) for model in best))

@@ -39,3 +39,12 @@ def test_the_report_gives_both() -> None:
     assert "at the start of a conversation, about" in text
     assert "when all of the context is in use" in text
     assert "after one of 32,767" in text
+
+
+def test_no_end_of_the_full_range_lies_above_the_empty_one() -> None:
+    many = {"gpu": "RTX PRO 6000 Blackwell", "gpus": 4, "model": "glm-4.5-air", "framework": "vLLM"}
+    doc = document(advised(**many, precision="BF16", context=32768))
+    assert doc.speed
+    assert doc.speed_full
+    assert doc.speed_full.decode_tok_s.high <= doc.speed.decode_tok_s.high
+    assert doc.speed_full.decode_tok_s.low < doc.speed.decode_tok_s.low
