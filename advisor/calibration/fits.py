@@ -39,7 +39,7 @@ from advisor.calibration.fit import (
 from advisor.calibration.observations import Observation, observations
 from advisor.calibration.runs import Run, is_prompt, runs_of
 from advisor.errors import KnowledgeError, Source
-from advisor.estimator.speed_fields import FITTED_WIDTH
+from advisor.estimator.speed_fields import FITTED_WIDTH, is_looked_up
 from advisor.estimator.speed_prefill import Reached, reached_by_engine, token_seconds, work_of
 from advisor.estimator.speed_rates import PACKED, stored_bits
 from advisor.estimator.speed_tables import Policy, format_group, read_policy
@@ -58,14 +58,14 @@ priors = Priors(
         "dense beside experts": Prior(0.5, 0.3),
         "experts": Prior(0.55, 0.3),
         "hand over": Prior(100e-6, 0.7),
+        "unpack": Prior(1 / 150e9, 0.7),
+        "unpack by table": Prior(1, 0.4),
         "machine": Prior(1, 0.15),
     }
 )
 
 OF_BACKEND = ("arithmetic of backend", "arithmetic of experts of backend")
 """What a backend's dense matrices and experts reach of that."""
-Seconds = Callable[[Run], float]
-"""The step that a run would take without what is fitted here."""
 
 
 class Extra(Struct, frozen=True):
@@ -119,11 +119,10 @@ def batch_terms(parts: Parts) -> Callable[[Run], tuple[Term, ...] | None]:
         scenario, reached = run.scenario, parts.reached(run)
         if reached is None:
             return None
-        engine = "family" if run.family else "other"
         more, cards = run.further, scenario.gpus if run.tensor else 1
         dense, experts = token_seconds(work_of(scenario.model), reached)
         found = [Term(parts.alone(run), ())]
-        names = zip(arithmetic_of(engine), OF_BACKEND, strict=True)
+        names = zip(arithmetic_of("family" if run.family else ""), OF_BACKEND, strict=True)
         for one, (name, kind) in zip((dense, experts), names, strict=True):
             own = [(f"{kind}:{run.card[1]}", -1.0)] if run.family else []
             found.append(Term(more * one / cards, ((name, -1.0), *own)))
@@ -150,8 +149,8 @@ def _packed_experts(run: Run, cards: int, policy: Policy) -> Iterator[Term]:
         yield Term(read / (cards * scenario.gpu.bandwidth_bytes_s), ((name, 1.0),))
 
 
-def offload_terms(alone: Seconds) -> Callable[[Run], tuple[Term, ...] | None]:
-    """Write a step with weights in system RAM: the card's part, then what lies in RAM.
+def offload_terms(alone: Callable[[Run], float]) -> Callable[[Run], tuple[Term, ...] | None]:
+    """Write a step with weights in system RAM: the card's part (``alone``), then what lies in RAM.
 
     How much slower or faster than others a machine works on the latter is fitted and not told.
     """
@@ -161,14 +160,16 @@ def offload_terms(alone: Seconds) -> Callable[[Run], tuple[Term, ...] | None]:
         if bandwidth is None:
             return None
         reads = run.reads
-        dense = (reads.host_bytes + reads.host_cache_bytes) / bandwidth
-        experts = reads.touched(1) * reads.host_expert_bytes / bandwidth
+        dense = reads.host_bytes + reads.host_cache_bytes
+        experts = reads.touched(1) * reads.host_expert_bytes
         name = "dense beside experts" if run.moe else "dense"
         own = (f"machine:{run.source}", 1.0)
+        tables = [("unpack by table", 1.0)] * is_looked_up(run.scenario.precision.name)
         return (
             Term(alone(run), ()),
-            Term(dense, ((name, -1.0), own)),
-            Term(experts, (("experts", -1.0), own)),
+            Term(dense / bandwidth, ((name, -1.0), own)),
+            Term(experts / bandwidth, (("experts", -1.0), own)),
+            Term(dense + experts, (("unpack", 1.0), *tables, own)),
             Term(float(reads.host_expert_layers), (("hand over", 1.0), own)),
         )
 

@@ -91,7 +91,12 @@ def _decode(material: Material, fitted: Fitted) -> Iterator[str]:
             ("overhead", of(f"overhead of program:{name}")),
             ("cache", of(f"cache of program:{name}")),
         )
-        yield f"    {_quoted(name)}: {_flow(pairs)}"
+        yield f"    {_quoted(name)}:"
+        yield from (f"      {key}: {_number(value)}" for key, value in pairs)
+        kind = "overhead of program and backend"
+        behind = [m for m in _members(values, kind) if m.startswith(f"{name}/")]
+        factors = ((m.partition("/")[2], of(f"{kind}:{m}")) for m in behind)
+        yield f"      backends: {_flow(factors)}"
     yield "  # A measured card against the model above."
     yield "  cards:"
     counts = Counter(run.card for run in runs)
@@ -266,6 +271,9 @@ def _extras(material: Material, fitted: Fitted) -> Iterator[str]:
     ):
         yield f"  {key}: {_number(exp(offload[name]))}"
     yield f"  hand_over_us: {_number(1e6 * exp(offload['hand over']))}"
+    yield "  # What the processor unpacks; formats that are looked up in tables (IQ) take longer."
+    yield f"  unpack_us_per_mb: {_number(1e12 * exp(offload['unpack']))}"
+    yield f"  unpack_by_table: {_number(exp(offload['unpack by table']))}"
 
 
 def _speculation() -> Iterator[str]:

@@ -244,7 +244,7 @@ def _run(observation: Observation, knowledge: Knowledge, policy: Policy) -> Run 
         raw=observation.raw,
         tensor=conditions.tensor,
         overlapped=scenario.framework.name in policy.overlapped,
-        older="" < measured.date < _todays(policy, metric, architecture, scenario),
+        older=_is_older(policy, (metric, architecture), scenario, measured.date),
         plain=not _used_flash(observation),
         limited=scenario.gpus == 1 and _is_limited(conditions.power_w, scenario.gpu),
         program=scenario.framework.name if scenario.framework.name in policy.own_pace else "",
@@ -264,12 +264,13 @@ def _prompts_between(observation: Observation) -> float:
     return (measured.prompt_tokens or 0) / (measured.gen_tokens or 1)
 
 
-def _todays(policy: Policy, metric: Metric, architecture: str, scenario: Scenario) -> str:
-    """Give the date from which on builds run today's kernels, empty where all do."""
-    backend = scenario.backend
-    if metric == "prefill":
-        return policy.older_prompts.get((architecture, backend), "")
-    return policy.older_experts.get((scenario.precision.name, backend), "")
+def _is_older(policy: Policy, run_on: tuple[Metric, str], scenario: Scenario, date: str) -> bool:
+    """Say whether a build is before today's kernels; a year alone means its end."""
+    (metric, architecture), backend = run_on, scenario.backend
+    prompt = policy.older_prompts.get((architecture, backend), "")
+    experts = policy.older_experts.get((scenario.precision.name, backend), "")
+    before = prompt if metric == "prefill" else experts
+    return bool(date) and f"{date}-12"[: len(before)] < before
 
 
 def _unusable(observation: Observation, metric: Metric) -> str:
@@ -362,12 +363,11 @@ def _implausible(
 
 def _key(observation: Observation, run: Run) -> tuple[object, ...]:
     scenario = run.scenario
-    ratio = observation.stated_bytes or 0
     return (
         run.metric, run.configuration, scenario.gpus, run.tensor, scenario.batch,
         scenario.kv_cache_k.name, scenario.gpu_layers, scenario.cpu_experts, run.source,
-        "family" if run.family else scenario.framework.name,
-        depth_step(scenario.depth_tokens), round(ratio / 2**28), scenario.ram_bandwidth_bytes_s,
+        "family" if run.family else scenario.framework.name, scenario.ram_bandwidth_bytes_s,
+        depth_step(scenario.depth_tokens), round((observation.stated_bytes or 0) / 2**28),
         (run.prompt_tokens, scenario.ubatch) if run.metric == "prefill" else scenario.ubatch
         if run.split else 0,
     )  # fmt: skip

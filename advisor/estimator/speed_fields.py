@@ -274,3 +274,39 @@ def read_match(line: Fields) -> Match:
     name, architecture, memory = (line.text(key, "") for key in ("name", "architecture", "memory"))
     most_cores = line.number("most_cores") if "most_cores" in line.found else inf
     return Match(line.text("is"), name, architecture, memory, most_cores)
+
+
+class Offload(Struct, frozen=True):
+    """Weights in system RAM: shares of its bandwidth, and what the processor does besides."""
+
+    ram_efficiency: float
+    ram_efficiency_beside_experts: float
+    """Whole layers of a mixture of experts, experts aside."""
+    ram_efficiency_experts: float
+    hand_over_s: float
+    """Per layer whose experts lie there, and token."""
+    unpack_s: float
+    """Per byte, however fast it is read."""
+    unpack_by_table: float
+    """How many times that of formats which are looked up in tables."""
+
+    def unpacking_s(self, precision: str) -> float:
+        """Time what the processor takes to unpack a byte of a format."""
+        return self.unpack_s * (self.unpack_by_table if is_looked_up(precision) else 1.0)
+
+
+def is_looked_up(precision: str) -> bool:
+    """Say whether a format's weights stand in tables, which a processor reads one by one."""
+    return precision.startswith("IQ")
+
+
+def read_offload(fields: Fields) -> Offload:
+    """Check and convert the group ``offload``."""
+    return Offload(
+        fields.number("ram_efficiency"),
+        fields.number("ram_efficiency_beside_experts"),
+        fields.number("ram_efficiency_experts"),
+        fields.number("hand_over_us") * 1e-6,
+        fields.number("unpack_us_per_mb") * 1e-12,
+        fields.number("unpack_by_table"),
+    )

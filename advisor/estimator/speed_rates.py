@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from advisor.knowledge.types import UserSpeeds
 
 MODELLED_FROM_GPUS = 3
-_AS_THE_LEADER = Program(1.0, 1.0, 1.0)
+_AS_THE_LEADER = Program(1.0, 1.0, 1.0, {})
 PACKED = 4
 """Stored bits of formats that a kernel has to unpack."""
 _SIXTEEN_BITS_ABOVE = 8.6
@@ -169,7 +169,7 @@ def _rate(
     if framework.name not in tables.engines:
         return None
     if gpu.vendor == ALONE:
-        return _processor_rate(tables, moe=moe)
+        return _processor_rate(tables, gpu.bandwidth_bytes_s or 0.0, precision, moe=moe)
     engine = tables.engines[framework.name]
     architecture = architecture_of(tables.matches, gpu)
     own, prefill_own = _own_factors(speeds, gpu, backend, framework, moe=moe)
@@ -195,14 +195,16 @@ def _rate(
     return replace(rate, expert_efficiency=1 / (1 + slower * rate.efficiency))
 
 
-def _processor_rate(tables: Tables, *, moe: bool) -> Rate:
+def _processor_rate(tables: Tables, bandwidth: float, precision: Format, *, moe: bool) -> Rate:
     """Rate a processor alone by what is left in system RAM beside a card; it reads as fast."""
     ram = tables.offload
-    dense = ram.ram_efficiency_beside_experts if moe else ram.ram_efficiency
+    unpack = bandwidth * ram.unpacking_s(precision.name)
+    share = ram.ram_efficiency_beside_experts if moe else ram.ram_efficiency
+    dense = 1 / (1 / share + unpack)
     ranges = ("offload_experts",) if moe else ("offload",)
     return Rate(
         efficiency=dense,
-        cache_efficiency=ram.ram_efficiency,
+        cache_efficiency=1 / (1 / ram.ram_efficiency + unpack),
         overhead_s=0.0,
         expert_overhead_s=0.0,
         recurrent_overhead_s=0.0,
@@ -214,7 +216,7 @@ def _processor_rate(tables: Tables, *, moe: bool) -> Rate:
         cards=0,
         batch=tables.batch_family,
         prefill=None,
-        expert_efficiency=ram.ram_efficiency_experts / dense,
+        expert_efficiency=1 / (1 / ram.ram_efficiency_experts + unpack) / dense,
     )
 
 
@@ -243,7 +245,7 @@ def _family_rate(
     known = family.architectures.get(architecture)
     pace = family.programs.get(program, _AS_THE_LEADER)
     product = family.efficiency * behind.efficiency * pace.efficiency
-    launch = pace.overhead
+    launch = pace.overhead * pace.backends.get(backend, 1.0)
     if known:
         product *= known.efficiency * known.backends.get(backend, 1.0)
         launch *= known.overhead

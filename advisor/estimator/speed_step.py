@@ -271,8 +271,9 @@ def _offload_s(scenario: Scenario, tables: Tables, reads: Reads, sequences: int)
     experts = reads.touched(sequences) * reads.host_expert_bytes
     reached = offload.ram_efficiency_beside_experts if reads.experts else offload.ram_efficiency
     moved = dense / reached + experts / offload.ram_efficiency_experts
-    handed_over = offload.hand_over_s * reads.host_expert_layers
-    return moved / scenario.ram_bandwidth_bytes_s + handed_over
+    worked = (dense + experts) * offload.unpacking_s(scenario.precision.name)
+    worked += offload.hand_over_s * reads.host_expert_layers
+    return moved / scenario.ram_bandwidth_bytes_s + worked
 
 
 def rough_parts(scenario: Scenario, deep_tokens: float, rate: Rate) -> Iterator[str]:

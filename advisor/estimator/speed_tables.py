@@ -15,9 +15,11 @@ from advisor.estimator.speed_fields import (
     Exchange,
     Fields,
     Match,
+    Offload,
     Range,
     read_links,
     read_match,
+    read_offload,
 )
 from advisor.estimator.speed_prefill import PrefillTables, read_prefill
 
@@ -45,6 +47,8 @@ class Program(Struct, frozen=True):
     efficiency: float
     overhead: float
     cache: float
+    backends: Mapping[str, float]
+    """What its launches take on each back end over that."""
 
 
 class Architecture(Struct, frozen=True):
@@ -106,17 +110,6 @@ class BatchTable(Struct, frozen=True):
     """Limit of aggregate over one stream where the card's arithmetic is unknown."""
     cache_share: float | None
     """Share of the bandwidth at which further streams' caches are read; None: as the first's."""
-
-
-class Offload(Struct, frozen=True):
-    """Weights in system RAM."""
-
-    ram_efficiency: float
-    ram_efficiency_beside_experts: float
-    """Whole layers of a mixture of experts, experts aside."""
-    ram_efficiency_experts: float
-    hand_over_s: float
-    """Per layer whose experts lie there, and token."""
 
 
 class Tables(Struct, frozen=True):
@@ -264,12 +257,7 @@ def read_tables(calibration: Mapping[str, object]) -> Tables:
         },
         batch_other=_batch(batch.group("other"), policy.group("batch"), "other"),
         packed_experts=batch.group("packed_experts").numbers(),
-        offload=Offload(
-            offload.number("ram_efficiency"),
-            offload.number("ram_efficiency_beside_experts"),
-            offload.number("ram_efficiency_experts"),
-            offload.number("hand_over_us") * 1e-6,
-        ),
+        offload=read_offload(offload),
         layer_split=cards.curve("layer_split_factor"),
         micro_batches_power=cards.number("micro_batches_power"),
         exchange=Exchange(
@@ -305,7 +293,12 @@ def _family(policy: Fields, decode: Fields) -> FamilySpeed:
             for name, line in decode.group("architectures").groups().items()
         },
         programs={
-            name: Program(line.number("efficiency"), line.number("overhead"), line.number("cache"))
+            name: Program(
+                line.number("efficiency"),
+                line.number("overhead"),
+                line.number("cache"),
+                line.group("backends").numbers(),
+            )
             for name, line in decode.group("programs").groups().items()
         },
         formats=decode.group("formats").numbers(),

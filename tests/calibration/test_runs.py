@@ -93,8 +93,12 @@ def test_a_program_with_an_engine_of_its_own_is_told_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("date", "older"), [("2024-05", True), ("2024-06", False), ("", False), ("2026-08-19", False)]
-)
+    ("date", "older"),
+    [
+        ("2024-05", True), ("2024-06", False), ("2023", True), ("2024", False), ("", False),
+        ("2026-08-19", False),
+    ],
+)  # fmt: skip
 def test_prompts_of_older_builds_are_told_apart(date: str, older: bool) -> None:  # noqa: FBT001
     (run,) = kept(told(metric="prefill_tok_s", prompt_tokens=512, date=date))
     assert run.older is older
@@ -153,7 +157,8 @@ def test_builds_before_todays_kernels_are_told_apart() -> None:
 
     assert experts("2025-08").older
     assert not experts("2025-11").older
-    assert not experts("2025-08", "Vulkan").older
+    assert experts("2025-08", "Vulkan").older
+    assert not experts("2025-08", "SYCL").older
     (others,) = kept(told(date="2025-08"))
     assert not others.older, "of other formats the launches stayed the same"
 

@@ -324,6 +324,19 @@ def test_layers_and_experts_in_system_ram_cost_speed() -> None:
     assert moe == sorted(moe, reverse=True)
 
 
+def test_a_processor_unpacks_what_ram_brings_and_tables_take_it_longer() -> None:
+    """Twice the bandwidth does not halve the time, least of all of formats with tables."""
+
+    def gained(name: str) -> float:
+        slow, fast = (
+            decode(scenario(gpu_layers=0, precision=gguf(name), ram_bandwidth_bytes_s=bandwidth))
+            for bandwidth in (50e9, 100e9)
+        )
+        return fast / slow
+
+    assert 1.2 < gained("IQ4_XS") < gained("Q4_K_M") < 1.9
+
+
 def test_the_cache_in_system_ram_is_read_from_there() -> None:
     split = scenario(gpu_layers=10, ram_bandwidth_bytes_s=80e9, depth_tokens=4000)
     on_card, half = speed(split), speed(split, memory(host_cache=2**20))

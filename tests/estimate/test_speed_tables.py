@@ -165,6 +165,8 @@ def test_ollama_waits_longer_between_layers_than_llama_cpp() -> None:
     plain, own = (rate("ROCm", name, "Q4_K_M") for name in ("llama.cpp", "Ollama"))
     assert 1.1 < own.overhead_s / plain.overhead_s < 1.6
     assert own.expert_overhead_s > plain.expert_overhead_s
+    known = TABLES.family.programs["Ollama"].backends
+    assert known["Metal"] < known["CUDA"]
     assert rate("ROCm", "LM Studio", "Q4_K_M").overhead_s == plain.overhead_s
 
 
