@@ -78,8 +78,8 @@ _UNPACKED: Final = re.compile(
     re.IGNORECASE,
 )
 _BITS_BESIDE: Final = re.compile(
-    r"(?:(?:torchao|quanto|onnx|openvino|quanti[sz]ed)[-_ ]+)?(int\d|\d{1,2}[- ]?bit)s?"
-    r"(?:\s*\([^()]*\)|[-_ ]+(?:quant\w*|weights?|only|precision|b?float(?:16|32)?|a?sym))*",
+    r"(?:(?:torchao|quanto|onnx|openvino|quanti[sz]ed)[-_ ]+)?(int\d|\d{1,2}[- ]?bit)s?(?:\s*"
+    r"\((?!bits|exp)[^()]*\)|[-_ ]+(?:quant\w*|weights?|only|precision|b?float(?:16|32)?|a?sym))*",
     re.IGNORECASE,
 )
 """A family of formats beside words that say nothing of it: ``4-bit quant``."""
