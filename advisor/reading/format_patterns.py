@@ -1,7 +1,4 @@
-"""Weight formats by their form: GGUF types with a maker's prefix, bits per weight, words in names.
-
-A name of a model, repository or file says its format too: ``said_in`` takes it out.
-"""
+"""Weight formats by their form in names: GGUF types, bits per weight, words; also taken out."""
 
 from __future__ import annotations
 
@@ -43,8 +40,7 @@ _BRANCH: Final = re.compile(r"^(\d)_(\d{1,2})$")
 """The branch of a repository of EXL2 or EXL3 files: ``3_0``, ``4_25``."""
 _TURNED: Final = re.compile(r"^([2-8])[-_ ]?q$")
 _BITS_OF_EXL: Final = re.compile(r"(?<![a-z0-9])(exl[23])[-_ ]+(\d(?:\.\d+)?)[-_ ]?bits?(?![a-z])")
-_ROWS: Final = re.compile(r"_r(?:4|8|16)$")
-"""Of ik_llama.cpp: rows lie interleaved."""
+_ROWS: Final = re.compile(r"_r(?:4|8|16)$")  # of ik_llama.cpp: rows lie interleaved
 _LEAST_BITS, _MOST_BITS = 1.0, 8.5
 _FAMILIES: Final = {"gguf": ("gguf-k", "gguf-i")}
 """The families that makers of GGUF files choose from where they tell only the bits."""

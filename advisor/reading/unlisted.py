@@ -205,11 +205,13 @@ def _by_letters(knowledge: Knowledge, text: str) -> ModelRead | None:
 
 
 def _as_a_tag(knowledge: Knowledge, text: str) -> ModelRead | None:
-    """Read a family of Ollama's library with a size of it: ``cogito 70b``."""
+    """Read a family of Ollama's library with a size of it: ``cogito 70b``; the file is not said."""
     tag = _FAMILY_AND_SIZE.fullmatch(text.strip().casefold())
     if tag is None or tag_named(NameParts(tag[1], tag=tag[2])) is None:
         return None
-    return by_words(knowledge, f"{tag[1]}:{tag[2]}")
+    read = by_words(knowledge, f"{tag[1]}:{tag[2]}")
+    line = f"{quoted(text)} is read as {read.model.name}, as Ollama has it."
+    return replace(read, model=replace(read.model, held_format=None), said=(line,))
 
 
 _FAMILY_AND_SIZE: Final = re.compile(r"([a-z][\w.-]*?)[\s-]+(\d+(?:\.\d+)?[bm])")
