@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -96,14 +96,14 @@ class CannotRunError(RequestError):
     def __init__(
         self, message: str, ways: Ways, holds: Holds, amid: str = "", *, whole: bool = False
     ) -> None:
-        super().__init__(message, hint=_hint(ways(), holds, amid, whole=whole))
+        super().__init__(message, hint=_hint(iter(ways()), holds, amid, whole=whole))
         self.ways = ways
 
 
-def _hint(ways: Iterable[Way], holds: Holds, amid: str, *, whole: bool) -> str:
+def _hint(ways: Iterator[Way], holds: Holds, amid: str, *, whole: bool) -> str:
     """Say what to type: the nearest that fits, or whose rest goes to system RAM.
 
-    With a part in system RAM, what the stated framework or that one holds whole is told too.
+    What the stated framework holds whole is told too; beside system RAM, what that one does.
     """
     nearest: tuple[Way, Held] | None = None
     told, beside, spare, crept = "", "", "", False
@@ -126,10 +126,20 @@ def _hint(ways: Iterable[Way], holds: Holds, amid: str, *, whole: bool) -> str:
             if is_sound and not (spare or held.thin):
                 spare = f" {way.named}{held.said}: {way.told}"
         elif is_sound or not (whole or held.beside):
-            return _told(*nearest, way, held, amid)
+            return _told(*nearest, way, held, amid) + _stated_one(way, ways, holds)
         elif not told or (crept and not held.crawls):
             told, beside, crept = _told(*nearest, way, held, amid), one.framework.name, held.crawls
     return f"{told}{spare}" or _unheld(nearest)
+
+
+def _stated_one(taken: Way, further: Iterator[Way], holds: Holds) -> str:
+    """Say what the stated framework holds whole, where another is told."""
+    for way in further if taken.own is False else ():
+        if way.own and not way.harsh:
+            held = holds(way)
+            if held.missing is None and not (held.beside or held.thin or held.cache):
+                return f" {way.named}{held.said}: {way.told}"
+    return ""
 
 
 def _may_add(way: Way, beside: str, spare: str) -> bool:

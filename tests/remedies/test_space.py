@@ -63,7 +63,7 @@ def test_distilled_siblings_are_relatives() -> None:
 
 def test_the_use_in_mind_decides_between_quality_and_speed() -> None:
     given = {"gpu": "RTX 4090", "model": "llama-3.1-70b", "precision": "FP16"}
-    ram = {"ram_gib": 64.0, "ram_bandwidth_gb_s": 80.0}
+    ram = {"ram_gib": 64.0, "ram_bandwidth_gb_s": 200.0}
     reading, waiting = (
         next(
             said.option

@@ -30,7 +30,7 @@ def said(asked: dict[str, str]) -> str:
 @pytest.mark.parametrize(
     ("asked", "found", "line"),
     [
-        (VLLM | {"gpu": "V100 32GB", "precision": "half"}, "FP16", "which has dropped Volta"),
+        (VLLM | {"gpu": "V100 32GB", "precision": "half"}, "FP16", "that has dropped Volta"),
         (VLLM | {"gpu": "MI50", "precision": "gptq"}, "GPTQ 4-bit", "the fork vllm-gfx906"),
         (
             VLLM | {"gpu": "P40", "precision": "gptq", "model": "qwen3-14b"},
