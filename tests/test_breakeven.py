@@ -18,6 +18,7 @@ from advisor.estimator.limits import MOST_CARDS, can_double
 from advisor.remedies.formats import worth_having
 from advisor.runtimes import runtime_of
 from advisor.scenario import Scenario, is_usual_split, split_of, support, with_batch
+from advisor.scenario.figures import Memory
 from advisor.scenario.settings import Request
 from advisor.units import GIB
 
@@ -99,6 +100,8 @@ def test_the_largest_format_fits_and_no_larger_one_worth_having_does(seed: int) 
             alike = other.bits_per_weight == scenario.precision.bits_per_weight
             second = alike and other is not scenario.precision and fits(scenario)
             second = second or support.is_rounded(other, scenario.model)
+            if fits(scenario) and held(memory, scenario) < held(advice.memory, scenario):
+                continue
             if memory.deficit_bytes == 0 and (not second or other is scenario.precision):
                 sizes[precision] = memory.weights_bytes + memory.host_weights_bytes
         if named is None:
@@ -106,6 +109,10 @@ def test_the_largest_format_fits_and_no_larger_one_worth_having_does(seed: int) 
         else:
             best = max(sizes, key=sizes.__getitem__)
             assert sizes[named] == sizes[best]
+
+
+def held(memory: Memory, scenario: Scenario) -> int:
+    return memory.held_sequences or scenario.batch
 
 
 def splits(scenario: Scenario) -> Iterator[int]:
