@@ -217,3 +217,8 @@ def test_the_format_of_ollamas_library_is_not_another_runtimes() -> None:
         assert taken(asked | {"framework": "Ollama"})[1] == "Q4_K_M"
     file = {"gpu": "RTX 4090", "model": "bartowski/Llama-3.2-3B-Instruct-GGUF:Q4_K_M"}
     assert taken(file | {"framework": "vLLM"})[1] == "Q4_K_M"
+
+
+@pytest.mark.parametrize(("framework", "kept"), [("SGLang", "fp8_e4m3"), ("vLLM", "fp8")])
+def test_a_cache_in_fp8_is_the_type_that_the_server_has(framework: str, kept: str) -> None:
+    assert taken({**VLLM, "framework": framework, "kv_cache": "fp8"})[2] == kept
