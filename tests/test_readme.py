@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from pathlib import Path
 
@@ -24,3 +25,12 @@ def test_the_counts_are_those_of_the_knowledge_base(capsys: pytest.CaptureFixtur
     for part in out.split(":")[0].split(", "):
         number, what = part.split()
         assert f"{number} " in README, what
+
+
+def test_the_speeds_are_those_of_the_page() -> None:
+    with gzip.open(ROOT / "knowledge" / "measurements" / "speed.csv.gz", "rt") as file:
+        assert f"on {sum(1 for _ in file) - 1:,} published measurements" in README
+    page = (ROOT / "docs" / "speed-accuracy.md").read_text(encoding="utf-8")
+    medians = re.findall(r"^\| (?:another machine|a card nobody).*?([\d.]+ %)", page, re.MULTILINE)
+    said = README.partition("honest speed")[2].partition("\n")[0]
+    assert re.findall(r"[\d.]+ %", said) == medians

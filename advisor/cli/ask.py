@@ -117,16 +117,15 @@ def _numbered(read: Read, user: UserFiles, settings: Mapping[str, object]) -> Ma
     if not read.how_many or "gpus" in settings:
         return settings
     found = Session(**asdict(user)).fewest_cards(request_from(settings))
-    if found is None:
-        read.assumed = "No number of these cards up to 32 holds it; one is sized."
-        return settings
-    count, whole = found
-    read.assumed = (
-        f"It takes {count}, the fewest that hold it."
-        if whole
-        else f"It takes {count} to start; no number up to 32 holds all requests at once."
-    )
-    return {**settings, "gpus": count}
+    count, whole = found or (None, False)
+    if count is None:
+        told = "No number of these cards up to 32 holds it; one is sized."
+    elif whole:
+        told = f"It takes {count}, the fewest that hold it."
+    else:
+        told = f"It takes {count} to start; no number up to 32 holds all requests at once."
+    read.assumed = " ".join(filter(None, (read.assumed, told)))
+    return {**settings, "gpus": count} if count else settings
 
 
 _SEVERAL = {"model": "models", "gpu": "cards"}

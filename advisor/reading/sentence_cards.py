@@ -18,6 +18,7 @@ from advisor.reading import find_cards
 from advisor.reading.name_parts import SIZE
 from advisor.reading.near import ONLY_MEMORY
 from advisor.reading.sentence_numbers import COUNTS, HOLE, counted
+from advisor.reading.sentence_spelling import in_english
 from advisor.units import GIB, shell_word
 
 EXAMPLE = 'Name a card and a model: "can I run llama 3.1 8b on an RTX 3060 12GB".'
@@ -312,22 +313,15 @@ _ASKS_CARDS = re.compile(
 )
 
 
-_HOW_MANY = re.compile(
-    r"(?:\bhow\s+many|\bwie\s?viele|\bcombien\s+de|\bcu[a\u00e1]nt[ao]s|\bquant[ei]"
-    r"|\b\u0441\u043a\u043e\u043b\u044c\u043a\u043e|\u51e0(?:\u5f20|\u5757)|\u591a\u5c11(?:\u5f20|\u5757))\s*(.+)",
-    re.IGNORECASE | re.DOTALL,
-)
-_CARD_WORD = re.compile(
-    r"(?:gpu|card|graphics|video|karte|grafikkarte|carte|tarjeta|sched[ae]|\u043a\u0430\u0440\u0442|\u663e\u5361)",
-    re.IGNORECASE,
-)
+_HOW_MANY = re.compile(r"\bhow\s+many\s+(.+)", re.IGNORECASE | re.DOTALL)
+_CARD_WORD = re.compile(r"gpu|card|graphics|video", re.IGNORECASE)
 _LONGEST_CARD = 5
 """Words of a card's name."""
 
 
 def asks_number(text: str, knowledge: Knowledge) -> bool:
     """Whether a question asks how many cards it takes: cards, or a name of one, stand behind it."""
-    said = _HOW_MANY.search(text)
+    said = _HOW_MANY.search(in_english(text))
     words = said[1].split()[:_LONGEST_CARD] if said else []
     starts = (" ".join(words[:end]).strip("?,.") for end in range(len(words), 0, -1))
     return bool(words) and (

@@ -297,7 +297,7 @@ def apart(text: str) -> str:
 
     What is the version of a program goes last, where it is no part of a name.
     """
-    text = _in_english(text.translate(_WIDE))
+    text = in_english(text.translate(_WIDE))
     text = _EACH.sub(_of_each, text)
     for pattern, written in _WRITTEN:
         text = pattern.sub(written, text)
@@ -321,7 +321,7 @@ def _elsewhere() -> tuple[re.Pattern[str], dict[str, str]]:
     return re.compile(pattern, re.IGNORECASE), meant
 
 
-def _in_english(text: str) -> str:
+def in_english(text: str) -> str:
     """Write counts, memory and the like of other languages as English has them."""
     pattern, meant = _elsewhere()
     return pattern.sub(lambda said: f" {meant[said[0].casefold()]} ", text)
