@@ -18,6 +18,7 @@ _WORDS: Final = {
     "attention": "F",
     "full": "F",
     "indexed_attention": "F",
+    "deepseek_sparse_attention": "F",
     "minimax_m3_sparse": "F",
     "sliding_attention": "S",
     "chunked_attention": "C",

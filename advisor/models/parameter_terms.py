@@ -113,6 +113,11 @@ def latent_bias(a: Arch) -> int:
     return m[4] + m[0] + m[1] + a.hidden
 
 
+def output_gate(a: Arch) -> int:
+    """A matrix that weighs what attention gives before the output."""
+    return a.hidden * a.heads * _mla(a)[3]
+
+
 def token_index(a: Arch) -> int:
     """The indexer of sparse latent attention (DeepSeek-V3.2)."""
     heads = a.keys.whole("index_n_heads")
@@ -136,6 +141,27 @@ def _mla(a: Arch) -> tuple[int, int, int, int, int]:
 def head_gate(a: Arch) -> int:
     """A gate for every head (Laguna, Step, Ling)."""
     return a.hidden * a.heads
+
+
+def streams(a: Arch) -> int:
+    """What mixes residual streams before and after both blocks of a layer."""
+    return _mixing(a, pairs=False)
+
+
+def paired_streams(a: Arch) -> int:
+    """The same with a row for each pair of streams (DeepSeek V4)."""
+    return _mixing(a, pairs=True)
+
+
+def _mixing(a: Arch, *, pairs: bool) -> int:
+    n = a.keys.whole("hc_mult")
+    return 2 * ((2 + n * pairs) * n * (n * a.hidden + 1) + 2 + pairs)
+
+
+def stream_end(a: Arch) -> int:
+    """What makes one stream of them after the last layer."""
+    n = a.keys.whole("hc_mult")
+    return n * (n * a.hidden + 1) + 1
 
 
 def square_output(a: Arch) -> int:
@@ -293,6 +319,26 @@ def indexed_latents(a: Arch) -> Mla | None:
         index_heads=a.keys.whole("index_n_heads"),
         index_layers=_index_layers(a),
     )
+
+
+def pooled_latents(kinds: Callable[[Arch], str]) -> Callable[[Arch], Mla | None]:
+    """Make a reader of latent attention that picks pools of tokens, in layers that attend."""
+
+    def read(a: Arch) -> Mla | None:
+        found = indexed_latents(a)
+        if found is None:
+            return None
+        pairs = zip(kinds(a), found.index_layers, strict=True)
+        picks = "".join(index if kind == "F" else "S" for kind, index in pairs)
+        return replace(found, index_layers=picks, index_pool=a.keys.whole("index_kpool"))
+
+    return read
+
+
+def pooled_indexes(a: Arch) -> tuple[int, ...]:
+    """An index with what merges its keys, in the layers that have one."""
+    pooling = (a.hidden + a.keys.whole("index_kpool")) * (a.mla.index_dim if a.mla else 0)
+    return tuple(found and found + pooling for found in token_indexes(a))
 
 
 _FULL: Final = frozenset({"full", "F"})

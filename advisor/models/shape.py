@@ -31,6 +31,8 @@ class Mla(Struct, frozen=True):
     index_heads: int = 0
     index_layers: str = ""
     """F for a layer with such keys of its own, S for one that shares the picks of one before."""
+    index_pool: int = 1
+    """Tokens that are picked as one."""
 
 
 class Moe(Struct, frozen=True):
@@ -175,13 +177,11 @@ class Shape(Struct, frozen=True, omit_defaults=True):
     embeddings): they are held somewhere, but neither streamed nor multiplied."""
     encoder_positions: int | None = None
     """Outputs of an encoder that every decoder layer caches besides its own tokens: a fixed number
-    (Whisper), 0 for as many as the input has tokens (T5), None without cross-attention to an
-    encoder."""
+    (Whisper), 0 for as many as the input has tokens (T5), None where it reads no encoder."""
     mtp_layers: int = 0
     """Layers for multi-token prediction behind the others; they run only where they draft."""
     cache_unknown: str = ""
-    """Why the cache cannot be sized although the parameters can; a clause for a message,
-    empty where it can."""
+    """Why the cache cannot be sized although the parameters can: a clause, empty where it can."""
     gated: bool = True
     """Whether the feed-forward blocks have a gate."""
     blocks: Blocks | None = None

@@ -14,7 +14,6 @@ from msgspec import Struct, field
 from advisor.models.architecture import Arch, class_sizes
 from advisor.models.config_keys import Keys
 
-CHANNELS: Final = 3
 _WIDEST: Final = 64
 """Times the hidden width that a feed-forward block of a tower may have."""
 
@@ -27,6 +26,16 @@ class Tower(Struct, frozen=True):
     width: int
     layers: int
     patch: int
+
+    @property
+    def colours(self) -> int:
+        """Channels of a picture."""
+        return self.keys.maybe("num_channels", "in_channels", "in_chans", least=1) or 3
+
+    @property
+    def pixels(self) -> int:
+        """Values of a patch."""
+        return self.colours * self.patch**2
 
     @property
     def patches(self) -> int:
@@ -66,7 +75,7 @@ def biased_block(t: Tower) -> int:
 
 def clip(t: Tower) -> int:
     """CLIP: class token, learned positions, norms before and after."""
-    ends = CHANNELS * t.patch**2 * t.hidden + t.hidden + (t.patches + 1) * t.hidden
+    ends = t.pixels * t.hidden + t.hidden + (t.patches + 1) * t.hidden
     return ends + 4 * t.hidden + t.layers * biased_block(t)
 
 
@@ -79,7 +88,7 @@ def siglip(t: Tower) -> int:
 
 def idefics(t: Tower) -> int:
     """The SigLIP variant of Idefics 3 and SmolVLM, without head."""
-    ends = CHANNELS * t.patch**2 * t.hidden + t.hidden + t.patches * t.hidden + 2 * t.hidden
+    ends = t.pixels * t.hidden + t.hidden + t.patches * t.hidden + 2 * t.hidden
     return ends + t.layers * biased_block(t)
 
 
@@ -88,10 +97,11 @@ def pixtral(t: Tower) -> int:
     heads = t.keys.whole("num_attention_heads")
     inner = heads * (t.keys.maybe("head_dim", least=1) or t.hidden // heads)
     block = 4 * t.hidden * inner + 3 * t.hidden * t.width + 2 * t.hidden
-    return CHANNELS * t.patch**2 * t.hidden + t.hidden + t.layers * block
+    return t.pixels * t.hidden + t.hidden + t.layers * block
 
 
-def _merged(t: Tower) -> int:
+def merged_width(t: Tower) -> int:
+    """Width of the patches that are merged into one."""
     return t.hidden * t.keys.number("spatial_merge_size", 2, least=1) ** 2
 
 
@@ -101,17 +111,18 @@ def _frames(t: Tower) -> int:
 
 def patches_of(t: Tower) -> int:
     """The convolution over patches of several frames."""
-    return CHANNELS * _frames(t) * t.patch**2 * t.hidden
+    return _frames(t) * t.pixels * t.hidden
 
 
-def _merger(width: int, out: int) -> int:
+def merger(width: int, out: int) -> int:
+    """Two layers with biases, a square one first."""
     return width * width + width + width * out + out
 
 
 def qwen2_vl(t: Tower) -> int:
     """Qwen2-VL: rotary positions and a patch merger."""
     out = t.keys.whole("hidden_size")
-    return patches_of(t) + t.layers * biased_block(t) + 2 * t.hidden + _merger(_merged(t), out)
+    return patches_of(t) + t.layers * biased_block(t) + 2 * t.hidden + merger(merged_width(t), out)
 
 
 def qwen2_5_vl(t: Tower) -> int:
@@ -125,16 +136,16 @@ def qwen2_5_vl(t: Tower) -> int:
     mlp = 3 * t.hidden * t.width + 2 * t.width + t.hidden
     block = attention + mlp + 2 * t.hidden
     out = t.keys.whole("out_hidden_size")
-    return patches_of(t) + t.layers * block + t.hidden + _merger(_merged(t), out)
+    return patches_of(t) + t.layers * block + t.hidden + merger(merged_width(t), out)
 
 
 def qwen3_vl(t: Tower) -> int:
     """Qwen3-VL: learned positions, a patch merger and deep-stack mergers."""
     out = t.keys.whole("out_hidden_size")
     deep = len(t.keys.wholes("deepstack_visual_indexes") or ())
-    width = _merged(t)
+    width = merged_width(t)
     places = t.keys.number("num_position_embeddings", 2304, least=1) * t.hidden
-    mergers = _merger(width, out) * (1 + deep) + 2 * t.hidden + 2 * width * deep
+    mergers = merger(width, out) * (1 + deep) + 2 * t.hidden + 2 * width * deep
     return patches_of(t) + t.hidden + places + t.layers * biased_block(t) + mergers
 
 
@@ -147,9 +158,9 @@ def llama4(t: Tower) -> int:
 def glm4v(t: Tower) -> int:
     """GLM-4.1V: gated blocks of the output width, a downsampler and a gated merger."""
     out = t.keys.whole("out_hidden_size")
-    bias = 4 * t.hidden if t.keys.flag("attention_bias") else 0
+    bias = 3 * t.hidden if t.keys.flag("attention_bias") else 0
     block = 4 * t.hidden**2 + 3 * t.hidden * out + 2 * t.hidden + bias
-    merger = out * out + 3 * out + 3 * out * t.width + _merged(t) * out
+    merger = out * out + 3 * out + 3 * out * t.width + merged_width(t) * out
     ends = patches_of(t) + t.hidden + t.patches * t.hidden + 2 * t.hidden
     return ends + t.layers * block + merger
 
@@ -157,7 +168,7 @@ def glm4v(t: Tower) -> int:
 def moonvit(t: Tower) -> int:
     """MoonViT: a learned grid of positions and biased blocks (Kimi)."""
     side = t.keys.number("init_pos_emb_height", 64) * t.keys.number("init_pos_emb_width", 64)
-    ends = CHANNELS * t.patch**2 * t.hidden + t.hidden + side * t.hidden + 2 * t.hidden
+    ends = t.pixels * t.hidden + t.hidden + side * t.hidden + 2 * t.hidden
     return ends + t.layers * biased_block(t)
 
 
@@ -169,7 +180,7 @@ def internvit(t: Tower) -> int:
     attention += 2 * t.hidden if normed else 0
     norms = 4 if t.keys.word("norm_type") == "rms_norm" else 6
     block = attention + 2 * t.hidden * t.width + t.width + t.hidden + norms * t.hidden
-    ends = CHANNELS * t.patch**2 * t.hidden + t.hidden + (t.patches + 2) * t.hidden
+    ends = t.pixels * t.hidden + t.hidden + (t.patches + 2) * t.hidden
     final = 0 if t.keys.flag("use_mean_pooling", default=True) else 2 * t.hidden
     return ends + t.layers * block + final
 
@@ -182,7 +193,7 @@ def gemma4(t: Tower) -> int:
     attention = 2 * t.hidden * width * (heads + key_heads) + 2 * width
     block = attention + 3 * t.hidden * t.width + 4 * t.hidden
     places = 2 * t.keys.number("position_embedding_size", 10240, least=1) * t.hidden
-    return places + CHANNELS * t.patch**2 * t.hidden + t.layers * block
+    return places + t.pixels * t.hidden + t.layers * block
 
 
 class VisionFamily(Struct, frozen=True):
@@ -191,6 +202,7 @@ class VisionFamily(Struct, frozen=True):
     count: Callable[[Tower], int]
     sizes: Mapping[str, object]
     """Class sizes: a nested config states only differences."""
+    read: Callable[[Keys], Tower] = read_tower
 
 
 _SIGLIP = class_sizes(768, 3072, 12, 12, image_size=224, patch_size=16)
@@ -380,5 +392,5 @@ def count_vision(outer: Keys, vision: Keys, wrapper: Wrapper, a: Arch) -> int | 
     if not wrapper.counted or family is None:
         return None
     usual = {} if outer.of_class else wrapper.tower_defaults
-    tower = read_tower(vision.with_defaults(family.sizes).with_defaults(usual))
+    tower = family.read(vision.with_defaults(family.sizes).with_defaults(usual))
     return family.count(tower) + wrapper.projector(outer, tower, a)

@@ -35,13 +35,15 @@ from advisor.reading.sentence_cards import (
     take_processor,
     unexplained,
 )
-from advisor.reading.sentence_machines import apart_machines, join_machines, memory_of_ram
 from advisor.reading.sentence_names import (
     LONGEST_NAME,
     MODEL_WAS,
     PIECE,
     STOP,
+    apart_machines,
     is_of_name,
+    join_machines,
+    memory_of_ram,
     take_models,
     take_names,
     take_other_cards,

@@ -200,7 +200,8 @@ class Runtime:
 
     def index_bytes(self, mla: Mla, key: KvType) -> int:
         """Size the key by which an index finds one token, in a layer that has an index."""
-        return int(mla.index_dim * key.bits / 8)
+        pooled = mla.index_pool > 1  # each time anew, so what weighs the keys is kept with them
+        return int((mla.index_dim + pooled * (mla.index_dim + 1)) * key.bits / 8)
 
     def state_bytes(self, state: Recurrent, key: KvType) -> int:
         """Size one sequence's recurrent state in one layer."""

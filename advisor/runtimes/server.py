@@ -49,7 +49,8 @@ class Server(Runtime):
 
         Source: ``DeepseekV32Indexer`` of vLLM, ``DSATokenToKVPool`` of SGLang.
         """
-        return mla.index_dim + mla.index_dim // _INDEX_BLOCK * FLOAT_BYTES
+        held = mla.index_dim + mla.index_dim // _INDEX_BLOCK * FLOAT_BYTES
+        return -(-held // mla.index_pool)
 
 
 def shown_bytes(gpu: Gpu, capacity: int, policy: Mapping[str, float]) -> float:

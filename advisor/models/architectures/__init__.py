@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final, cast
 
 from advisor.files import data_dir
-from advisor.models.architecture import Arch, Family, class_sizes
+from advisor.models.architecture import Family
 from advisor.models.architectures.classic import CLASSIC, HASHED
 from advisor.models.architectures.dense import DENSE
 from advisor.models.architectures.encoders import ENCODERS
@@ -21,20 +21,11 @@ from advisor.models.architectures.gemma import GEMMA, GEMMA_WRAPPERS
 from advisor.models.architectures.hybrid import HYBRID
 from advisor.models.architectures.latent import COMPRESSED, KIMI, LATENT
 from advisor.models.architectures.mixtures import MIXTURES
+from advisor.models.architectures.seeing import SEEING
 from advisor.models.architectures.uneven import UNEVEN, UNEVEN_WRAPPERS
 from advisor.models.config_keys import Keys
 from advisor.models.shape import Shape
-from advisor.models.vision_towers import (
-    CHANNELS,
-    NO_HEAD,
-    OTHER_WRAPPERS,
-    Tower,
-    VisionFamily,
-    Wrapper,
-    biased_block,
-    clip,
-    siglip,
-)
+from advisor.models.vision_towers import OTHER_WRAPPERS, Wrapper
 
 FAMILIES: Final[dict[str, Family]] = {
     **DENSE, **CLASSIC, **GEMMA, **MIXTURES, **LATENT, **COMPRESSED, **HYBRID, **HASHED, **KIMI,
@@ -44,101 +35,21 @@ _TEXT_ALONE: Final = {
     "deepseek_v41": "deepseek_v41",
     "deepseek_vl_v2": "deepseek",
     "dots_ocr": "qwen2",
-    "florence2": "bart",
-    "glm5_next": "glm5_next",
-    "glm_ocr": "glm_ocr",
     "hunyuan_vl": "hunyuan_v1_dense",
     "inkling_mm_model": "inkling",
     "kimi_k3": "kimi_linear",
     "moondream1": "phi",
-    "muse_glimmer": "muse_glimmer",
     "qwen2_5_omni": "qwen2",
     "qwen3_omni_moe": "qwen3_moe",
     "unlimited-ocr": "deepseek",
 }
 """Multimodal ``model_type`` -> its text model, where no formula counts the towers."""
-_MINICPM_TEXTS: Final = {"2.6": "qwen2", "4.0": "llama", "4.5": "qwen3"}
-"""The text model by ``version`` of the file."""
-
-
-def _resampler(outer: Keys, t: Tower, a: Arch) -> int:
-    """MiniCPM-V: queries that attend to patches, with three norms, and a last square matrix."""
-    queries = outer.whole("query_num") + t.hidden + 10 + 5 * a.hidden
-    dropped = biased_block(t) if outer.flag("drop_vision_last_layer") else 0
-    return queries * a.hidden - dropped
-
-
-def _segmenter(t: Tower) -> int:
-    """GOT-OCR 2.0: SAM's tower, whose blocks have positions relative to their window, or to all."""
-    side, window = t.keys.whole("image_size") // t.patch, t.keys.number("window_size", 14)
-    whole = {*(t.keys.wholes("global_attn_indexes") or (2, 5, 8, 11))}
-    out, width = t.keys.number("output_channels", 256, least=1), t.keys.number("mlp_dim", t.width)
-    seen = [window if window and n not in whole else side for n in range(t.layers)]
-    each = t.hidden // t.keys.whole("num_attention_heads")
-    found = sum(2 * (2 * size - 1) * each for size in seen) if _is_on(t, "use_rel_pos") else 0
-    found += side**2 * t.hidden if _is_on(t, "use_abs_pos") else 0
-    bias = 4 * t.hidden if _is_on(t, "qkv_bias") else t.hidden
-    block = 4 * t.hidden**2 + bias + 2 * t.hidden * width + width + 5 * t.hidden
-    neck = t.hidden * out + 9 * out**2 + 4 * out
-    return found + CHANNELS * t.patch**2 * t.hidden + t.hidden + t.layers * block + neck
-
-
-def _is_on(t: Tower, switch: str) -> bool:
-    return t.keys.flag(switch, default=True)
-
-
-def _halved_twice(_: Keys, t: Tower, a: Arch) -> int:
-    """GOT-OCR 2.0: two convolutions that halve the sides, and a layer."""
-    out = t.keys.number("output_channels", 256, least=1)
-    return 18 * out**2 + 18 * out * a.hidden + a.hidden * (a.hidden + 1)
-
-
-def _eva(t: Tower) -> int:
-    """BLIP-2: CLIP's tower without the norm before its blocks, its patches with a bias."""
-    return clip(t) - t.hidden - (0 if _is_on(t, "qkv_bias") else 3 * t.layers * t.hidden)
-
-
-def _queries(outer: Keys, _: Tower, a: Arch) -> int:
-    """BLIP-2: learned queries that attend to the patches in every other block, then a layer."""
-    keys = outer.section("qformer_config") or outer.part("qformer_config", {})
-    hidden, width = keys.number("hidden_size", 768), keys.number("intermediate_size", 3072)
-    seen, layers = keys.number("encoder_hidden_size", 1408), keys.number("num_hidden_layers", 12)
-    every = keys.number("cross_attention_frequency", 2, least=1)
-    ffn, attention = 2 * hidden * width + width + 3 * hidden, 4 * hidden**2 + 6 * hidden
-    crossed = -(-layers // every) * (2 * hidden**2 + 2 * hidden * seen + 6 * hidden)
-    blocks = layers * (attention + (1 + keys.flag("use_qformer_text_input")) * ffn) + crossed
-    queries = outer.number("num_query_tokens", 32) * hidden
-    return blocks + 2 * hidden + queries + (hidden + 1) * a.hidden
-
-
-_MINICPM_TOWER: Final = VisionFamily(
-    siglip, {**class_sizes(1152, 4304, 27, 16, patch_size=14), **NO_HEAD}
-)
 WRAPPERS: Final[dict[str, Wrapper]] = {
     **OTHER_WRAPPERS,
     **GEMMA_WRAPPERS,
     **UNEVEN_WRAPPERS,
+    **SEEING,
     **{name: Wrapper(text, "", counted=False) for name, text in _TEXT_ALONE.items()},
-    "got_ocr2": Wrapper(
-        "qwen2",
-        "got_ocr2_vision",
-        _halved_twice,
-        tied=True,
-        tower=VisionFamily(
-            _segmenter, class_sizes(768, 3072, 12, 12, image_size=1024, patch_size=16)
-        ),
-    ),
-    "blip-2": Wrapper(
-        "opt",
-        "blip_2_vision_model",
-        _queries,
-        text_may_tie=True,
-        tower=VisionFamily(_eva, class_sizes(1408, 6144, 39, 16, image_size=224, patch_size=14)),
-    ),
-    **{
-        f"minicpmv {version}": Wrapper(text, "siglip", _resampler, tower=_MINICPM_TOWER)
-        for version, text in _MINICPM_TEXTS.items()
-    },
 }
 """Multimodal ``model_type``, with its ``version`` where that tells, -> text model and tower."""
 
@@ -315,7 +226,7 @@ _HARMLESS: Final = re.compile(
     r"|alibi|use_pos|_pos$|hidden_act|model_type|unsloth|trl|vllm|sep_|pooling|causal|eos"
     r"|bos|pad|^mup_|^global_attn_every_n_layers$|image_seq|downsample|select_layer|vision_feature|template|summary|classifier|problem"
     r"|num_attention_heads_per|^use_qk_norm$|^use_gemma_norm$|^full_attention_interval$|routing_bias|^top_[kp]$|expert_overlap"
-    r"|num_hash_layers|^number_of_conv_states$|^chain_hidden|unified_vision_chunk|^index_topk$|multimodal_projector_bias|merged_hidden_size|query_pre_attn_scalar|mla_use_nope"
+    r"|num_hash_layers|^number_of_conv_states$|^chain_hidden|unified_vision_chunk|^index_topk$|multimodal_projector_bias|merged_hidden_size|sinkhorn|select_tail$|^norm_after$|query_pre_attn_scalar|mla_use_nope"
     r"|qk_head_dim|encoder_attention_heads|renormalize|bias_u|max_window|use_mamba_kernels|rescale|^add_out_norm$|^max_inference|^norm_reduction|lr_|weight_decay|dynamic_(image|patch)|^force_image_size$|^use_thumbnail$|^slice|batch_vision|vision_batch|^image_size$|norm_type|indexer_budget|indexer_compress_ratio$"
 )
 _DRAFTS: Final = re.compile(r"nextn|mtp")

@@ -31,7 +31,6 @@ from advisor.models.layer_patterns import (
 from advisor.models.parameter_terms import (
     activation_pair,
     all_bias,
-    double_query,
     gate_bias,
     head_norms,
     out_bias,
@@ -98,6 +97,15 @@ def _pruned_output(a: Arch) -> int:
     return a.hidden * (a.keys.maybe("output_vocab_size", least=1) or a.vocab)
 
 
+def _more_tokens(a: Arch) -> int:
+    """Molmo 2 reads tokens of images that it does not write."""
+    return a.hidden * (a.vocab + a.keys.number("additional_vocab_size", 128))
+
+
+def _molmo_norms(a: Arch) -> int:
+    return wide_norms(a) if a.keys.word("qk_norm_type") == "olmo" else head_norms(a)
+
+
 def _vision_unknown(_: Arch) -> str:
     return "its image or audio tower has no formula here"
 
@@ -155,6 +163,12 @@ DENSE: Final[Mapping[str, Family]] = {
         uncounted=_vision_unknown,
         gguf=(laid_out(Blocks("phi3", fused_qkv=True, fused_up=True), reads=False, windows=False),),
     ),
+    "molmo2_text": Family(
+        attention=(projections, _molmo_norms, when("attention_bias", qkv_bias)),
+        embedding=_more_tokens,
+        ties_always=None,
+        defaults={"head_dim": 128, "additional_vocab_size": 128},
+    ),
     "molmo": Family(attention=(projections, qkv_bias), uncounted=_vision_unknown),
     "baichuan": Family(gguf=(laid_out(Blocks("baichuan")),)),
     "internlm2": Family(
@@ -202,7 +216,7 @@ DENSE: Final[Mapping[str, Family]] = {
         defaults={"head_dim": 128, "attention_bias": True},
         gguf=(laid_out(Blocks("seed_oss", qkv_bias=True)),),
     ),
-    "ernie4_5": replace(_ERNIE, gguf=(laid_out(Blocks("ernie4_5")),)),
+    "ernie4_5": replace(_ERNIE, gguf=(laid_out(Blocks("ernie4_5")),), also=("paddleocr_vl_text",)),
     "arcee": Family(
         attention=(projections, when("attention_bias", all_bias)),
         dense=(up_down, when("mlp_bias", up_down_bias)),
@@ -228,12 +242,6 @@ DENSE: Final[Mapping[str, Family]] = {
         gguf=(laid_out(Blocks("qwen2", exact=True, qkv_bias=True), windows=False),),
     ),
     "qwen": replace(_QWEN2, read_width=half_width),
-    "muse_glimmer": Family(
-        attention=(projections, double_query, head_norms),
-        kinds=full_every("sliding_window_pattern"),
-        window=stated_window,
-        defaults={"sliding_window_pattern": 4, "sliding_window": 2048},
-    ),
     "mimo": replace(_QWEN2, gguf=(laid_out(Blocks("qwen2", qkv_bias=True), reads=False),)),
     "qwen2_vl": replace(
         _QWEN2,

@@ -50,13 +50,15 @@ from advisor.models.parameter_terms import (
     gated_expert,
     head_norms,
     latent_attention,
-    latents,
+    latent_bias,
     out_bias,
+    paired_streams,
+    pooled_indexes,
+    pooled_latents,
     router,
     shared,
     shared_gate,
     shared_ungated,
-    token_index,
     up_down,
     up_down_bias,
     when,
@@ -139,6 +141,9 @@ def _shared_bias(a: Arch) -> int:
 
 def _nemotron_expert(a: Arch) -> int:
     return 2 * (_latent(a) or a.hidden) * (a.moe.width if a.moe else 0)
+
+
+_GLM5_LAYERS: Final = full_every("full_attention_interval", "R")
 
 
 _PURE = Family(
@@ -346,16 +351,17 @@ HYBRID: Final[Mapping[str, Family]] = {
         ffn_kinds=all_experts,
     ),
     "glm5_next": Family(
-        attention=(latent_attention, token_index),
+        attention=(latent_attention, when("attention_bias", latent_bias)),
         mixers={"R": (kimi_delta_terms,)},
+        irregular=pooled_indexes,
+        norms=(two_hidden, paired_streams),
         experts=(router, shared),
         expert=gated_expert,
         moe=experts(shared="count"),
-        mla=latents,
+        mla=pooled_latents(_GLM5_LAYERS),
         recurrent=kimi_delta,
-        kinds=full_every("full_attention_interval", "R"),
+        kinds=_GLM5_LAYERS,
         ffn_kinds=experts_after("first_k_dense_replace"),
-        unsupported=("attention_bias",),
         defaults={
             "full_attention_interval": 4,
             "first_k_dense_replace": 3,
@@ -368,6 +374,8 @@ HYBRID: Final[Mapping[str, Family]] = {
             "v_head_dim": 256,
             "index_n_heads": 32,
             "index_head_dim": 128,
+            "index_kpool": 16,
+            "hc_mult": 4,
             "linear_num_heads": 64,
             "linear_head_dim": 128,
             "linear_conv_kernel_dim": 4,

@@ -22,11 +22,11 @@ from advisor.models.architecture import (
     two_hidden,
 )
 from advisor.models.layer_patterns import (
-    all_experts,
     always,
     experts_after,
     full_every,
     kimi_layers,
+    sparse_steps,
     stated_or,
     stated_window,
 )
@@ -38,8 +38,11 @@ from advisor.models.parameter_terms import (
     latent_attention,
     latent_bias,
     latents,
+    output_gate,
+    paired_streams,
     router,
     shared,
+    stream_end,
     token_indexes,
     when,
 )
@@ -63,7 +66,7 @@ _V3 = Family(
         "n_shared_experts": 1,
     },
 )
-_INDEXED = replace(
+INDEXED = replace(
     _V3,
     irregular=token_indexes,
     mla=indexed_latents,
@@ -77,6 +80,7 @@ _DENSE = Family(
     tied=True,
     unsupported=("mlp_bias",),
 )
+
 
 LATENT: Final[Mapping[str, Family]] = {
     "deepseek_v3": replace(_V3, gguf=(laid_out(Blocks("deepseek2"), reads=False),)),
@@ -92,11 +96,11 @@ LATENT: Final[Mapping[str, Family]] = {
         },
         gguf=(laid_out(Blocks("deepseek2", exact=True)),),
     ),
-    "deepseek_v32": _INDEXED,
+    "deepseek_v32": INDEXED,
     "glm_moe_dsa": replace(
-        _INDEXED,
+        INDEXED,
         defaults={
-            **_INDEXED.defaults,
+            **INDEXED.defaults,
             "qk_nope_head_dim": 192,
             "v_head_dim": 256,
             "q_lora_rank": 2048,
@@ -161,7 +165,7 @@ def _expert(a: Arch) -> int:
 
 def _attention_gate(a: Arch) -> int:
     """K3 weighs what attention gives by a full matrix before the output."""
-    return a.hidden * a.heads * (a.mla.value_dim if a.mla else 0) if _narrow(a) else 0
+    return output_gate(a) if _narrow(a) else 0
 
 
 def _delta_gate(a: Arch) -> int:
@@ -283,15 +287,10 @@ def _compressor(a: Arch, kind: str) -> int:
     return both + heads * (a.keys.whole("q_lora_rank") * width + a.hidden)
 
 
-def _streams(a: Arch) -> int:
-    """The mixing of residual streams before and after both blocks of a layer."""
-    n = a.keys.whole("hc_mult")
-    return 2 * ((2 + n) * n * (n * a.hidden + 1) + 3)
-
-
-def _stream_end(a: Arch) -> int:
-    n = a.keys.whole("hc_mult")
-    return n * (n * a.hidden + 1) + 1
+def _shared_bias(a: Arch) -> int:
+    a.keys.stated("attention_bias")  # its class has none
+    width = a.moe.shared_width if a.moe else 0
+    return (a.hidden + 2 * width) * a.keys.flag("mlp_bias")
 
 
 def _cells(a: Arch) -> tuple[tuple[int, int], ...]:
@@ -352,16 +351,15 @@ COMPRESSED: Final[dict[str, Family]] = {
     "deepseek_v4": Family(
         attention=(_attention,),
         irregular=_compressors,
-        experts=(router, shared),
+        experts=(router, shared, _shared_bias),
         expert=gated_expert,
         moe=experts(shared="count"),
-        norms=(two_hidden, _streams),
-        extras=(_stream_end,),
+        norms=(two_hidden, paired_streams),
+        extras=(stream_end,),
         kinds=always("S"),
         cells=_cells,
-        ffn_kinds=all_experts,
+        ffn_kinds=sparse_steps,
         window=stated_window,
-        unsupported=("attention_bias", "mlp_bias"),
         defaults={
             "num_key_value_heads": 1,
             "head_dim": 512,

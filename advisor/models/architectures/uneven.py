@@ -20,9 +20,11 @@ from advisor.models.architecture import (
     class_sizes,
     four_hidden,
     projections,
+    two_hidden,
     vectors,
     vocabulary,
 )
+from advisor.models.architectures.latent import INDEXED
 from advisor.models.architectures.mixtures import ROUTED
 from advisor.models.config_keys import Keys
 from advisor.models.layer_patterns import (
@@ -40,13 +42,16 @@ from advisor.models.parameter_terms import (
     experts,
     head_gate,
     head_norms,
+    output_gate,
     router,
     router_bias,
     shared,
+    sinks,
+    stream_end,
+    streams,
     when,
 )
 from advisor.models.vision_towers import (
-    CHANNELS,
     Tower,
     VisionFamily,
     Wrapper,
@@ -62,6 +67,12 @@ def _more_queries_where_sliding(a: Arch) -> tuple[int, ...]:
     heads = nested.maybe(names[nested is a.keys], least=1) or a.heads
     more = (heads - a.heads) * a.hidden * (2 * a.head_dim + 1)
     return tuple(more if kind == "S" else 0 for kind in a.kinds)
+
+
+def _every_head(keys: Keys, heads: int) -> int:
+    """Latents are spread to every head, whatever the file states."""
+    keys.stated("num_key_value_heads")
+    return heads
 
 
 def _step_kv(keys: Keys, heads: int) -> int:
@@ -269,6 +280,33 @@ UNEVEN: Final[Mapping[str, Family]] = {
         ties_always=None,
         also=("muse_spark",),
     ),
+    "muse_glimmer": Family(
+        attention=(projections, double_query, when("attention_bias", all_bias)),
+        norms=(four_hidden,),
+        kinds=stated_or(_full_from_the_last),
+        window=stated_window,
+        ties_always=None,
+        defaults={"sliding_window": 2048, "head_dim": 128},
+        also=("muse_glimmer_text",),
+    ),
+    "hy_v4": replace(
+        INDEXED,
+        attention=(*INDEXED.attention, sinks, output_gate),
+        norms=(two_hidden, streams),
+        extras=(stream_end,),
+        kinds=stated_or(all_full),
+        read_kv_heads=_every_head,
+        defaults={
+            **INDEXED.defaults,
+            "qk_nope_head_dim": 192,
+            "v_head_dim": 256,
+            "index_n_heads": 16,
+            "index_topk_freq": 4,
+            "first_k_dense_replace": 1,
+            "hc_mult": 4,
+        },
+        also=("hy_v4_vl_text",),
+    ),
     "nemotron-nas": Family(
         attention=(),
         dense=(),
@@ -297,7 +335,7 @@ def _minimax_tower(t: Tower) -> int:
 
 def _step_tower(t: Tower) -> int:
     """Step 3.7: learned positions, scaled blocks, two convolutions that halve the sides."""
-    ends = CHANNELS * t.patch**2 * t.hidden + t.patches * t.hidden + 2 * t.hidden
+    ends = t.pixels * t.hidden + t.patches * t.hidden + 2 * t.hidden
     halves = 9 * t.hidden * 2 * t.hidden + 9 * 2 * t.hidden * 4 * t.hidden + 6 * t.hidden
     return ends + halves + t.layers * (biased_block(t) + 2 * t.hidden)
 
@@ -313,34 +351,6 @@ def _step(outer: Keys, t: Tower, a: Arch) -> int:
     return (4 * t.hidden + outer.flag("projector_bias")) * a.hidden
 
 
-def _muse_tower(t: Tower) -> int:
-    """Muse Spark: a learned grid of positions, norms before and after."""
-    side = t.keys.number("pos_emb_height", 32) * t.keys.number("pos_emb_width", 32)
-    frames = t.keys.number("patch_temporal", 2, least=1)
-    ends = CHANNELS * frames * t.patch**2 * t.hidden + side * t.hidden + 4 * t.hidden
-    return ends + t.layers * biased_block(t)
-
-
-def _muse(outer: Keys, _: Tower, a: Arch) -> int:
-    """Three layers for four patches, and a pyramid of convolutions that hears."""
-    inner = outer.number("projector_hidden_size", 4096, least=1)
-    seen = (outer.number("out_hidden_size", 6144, least=1) + inner + a.hidden) * inner
-    return seen + _hearing(outer.section("audio_config") or outer.part("audio_config", {}), a)
-
-
-def _hearing(keys: Keys, a: Arch) -> int:
-    """Every stage: patches of the one before, then blocks of a convolution and two layers."""
-    widths = keys.wholes("hidden_sizes") or (256, 512, 1024, 2048)
-    patches, depths = keys.wholes("patch_sizes") or (16, 6, 5, 4), keys.wholes("depths") or (2,) * 4
-    kernel, ratio = keys.number("conv_kernel_size", 7, least=1), keys.ratio("mlp_ratio", 4.0)
-    found = widths[-1] * (1 + a.hidden) + 2 * a.hidden
-    for before, width, patch, depth in zip((1, *widths), widths, patches, depths, strict=False):
-        inner = int(width * ratio)
-        block = width * (kernel + 3) + 2 * inner * width + inner
-        found += (before * patch + 2) * width + depth * block
-    return found
-
-
 def _mllama_tower(t: Tower) -> int:
     """Llama 3.2 Vision: two encoders, gated tile and position embeddings."""
     tiles = t.keys.number("max_num_tiles", 4, least=1)
@@ -350,7 +360,7 @@ def _mllama_tower(t: Tower) -> int:
     places = t.patches + 1
     tables = places * t.hidden + 1 + ratios * tiles * places * t.hidden
     gates = 2 * (ratios * tiles * t.hidden + 1)
-    ends = CHANNELS * t.patch**2 * t.hidden + t.hidden + 4 * t.hidden
+    ends = t.pixels * t.hidden + t.hidden + 4 * t.hidden
     return ends + tables + gates + t.layers * block + deep * (block + 2)
 
 
@@ -376,13 +386,6 @@ UNEVEN_WRAPPERS: Final[Mapping[str, Wrapper]] = {
         tower=VisionFamily(
             _step_tower, class_sizes(1536, 8960, 47, 16, image_size=728, patch_size=14)
         ),
-    ),
-    "muse_spark": Wrapper(
-        "muse_spark_text",
-        "muse_spark_vision",
-        _muse,
-        hears=True,
-        tower=VisionFamily(_muse_tower, class_sizes(1536, 8960, 50, 16, patch_size=14)),
     ),
     "mllama": Wrapper(
         "mllama",
