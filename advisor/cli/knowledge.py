@@ -95,8 +95,10 @@ def age(
     Example: advisor knowledge age --most 100
     """
     known = load_knowledge(knowledge)
-    head = ("", "entries", "newest", "undated")
-    rows = [(a.what, f"{a.entries:,}", a.newest or "-", f"{a.undated:,}") for a in ages(known)]
+    head = ("", "entries", "newest", "undated", "seen")
+    rows = [
+        (a.what, f"{a.entries:,}", a.newest or "-", f"{a.undated:,}", a.seen) for a in ages(known)
+    ]
     for line in aligned([head, *rows], right={1, 3}):
         typer.echo(line)
     families = list(behind(known))

@@ -24,9 +24,11 @@ from advisor.knowledge.field_kinds import (
     as_it_is,
     bounds,
     choice,
+    is_date,
     items_of,
     mapping,
     nodes,
+    text,
     written,
 )
 from advisor.knowledge.programs import PLACEHOLDERS, SETTINGS, SWITCHES
@@ -183,6 +185,16 @@ class Multiprocessor(Struct, frozen=True):
     sources: Mapping[str, str] = field(default_factory=dict)
 
 
+def _seen(node: Node) -> str:
+    found = text(node)
+    if not is_date(found):
+        flaw = Flaw(
+            f"'{{key}}': '{found}' is not a date", node.source, "Write 2026-05-07 or 2026-05."
+        )
+        raise FlawedError(flaw)
+    return found
+
+
 class Declared(Struct, frozen=True):
     """Where figures come from (sources.yaml)."""
 
@@ -191,9 +203,10 @@ class Declared(Struct, frozen=True):
     kind: Annotated[
         str, Kind(choice(("datasheet", "measured", "derived", "background", "community")))
     ]
+    as_of: Annotated[str, Kind(_seen)]
+    """The day or month of its figures; without one, when it was read."""
     url: Text | None = None
     licence: Text | None = None
-    as_of: Text | None = None
 
 
 _GBIT_PER_PIN: Mapping[str, tuple[float, float]] = {

@@ -63,7 +63,7 @@ def parse(files: Mapping[str, bytes], problems: list[UserError]) -> Knowledge:
     """
     problems += unread_problems(files)
     reading = _Reading(files, overlay.source_ids(files), problems)
-    reading.check_sources()
+    seen = reading.sources()
     cards, models = reading.cards(), reading.models()
     report_shared_names(cards, models)
     runtime = reading.runtime()
@@ -85,6 +85,7 @@ def parse(files: Mapping[str, bytes], problems: list[UserError]) -> Knowledge:
         **asdict(build_index(map(named, gpus.values()), map(named, known.values()))),
         **catalogue.groups(gpus.values(), known.values()),
         "card_names": said,
+        "seen": seen,
         "merit": reading.merit(known, policy),
     }
     return Knowledge(
@@ -127,13 +128,14 @@ class _Reading(Struct):
         entries = overlay.entries_of(self.files, where, self.problems)
         return [Read(record_of(kind, entry, self.ids), entry) for entry in entries]
 
-    def check_sources(self) -> None:
-        """Collect what is wrong in the declarations of sources."""
+    def sources(self) -> dict[str, str]:
+        """Collect what is wrong in the declarations of sources; give the date of each."""
         declared = self.read("sources", Declared)
         for read in declared:
             if not _ID.fullmatch(read.entry.name):
                 read.entry.problem("an id has lower-case letters, digits, dots and hyphens only")
         report_duplicates([read.entry for read in declared], "source", self.problems)
+        return {read.record.name: read.record.as_of for read in declared}
 
     def cards(self) -> list[Read[Gpu]]:
         """Read gpus/ with the multiprocessors of each card."""

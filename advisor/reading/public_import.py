@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from math import isqrt
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, json
 
 from advisor.errors import RequestError, Source, UserError, raise_problems
-from advisor.files import read_whole, write_whole
+from advisor.files import data_dir, read_whole, write_whole
 from advisor.knowledge.index import models_published
 from advisor.knowledge.merit import merits
-from advisor.knowledge.types import Knowledge, ModelRecord
+from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType, ModelRecord
 from advisor.reading.public_list import (
     COLUMNS,
     NUMBERS,
@@ -24,7 +26,16 @@ from advisor.reading.public_list import (
     is_repository,
     sort_key,
 )
-from advisor.reading.published import is_packed, own_record, recorded_as
+from advisor.reading.public_list import FILE as PUBLIC
+from advisor.reading.published import (
+    ELSEWHERE,
+    FILE,
+    RECORDED,
+    is_packed,
+    own_record,
+    recorded_as,
+    table_rows,
+)
 
 _PLAIN_FORMATS: Final = frozenset({"gguf", "safetensors"})
 """Words of the column ``format`` that say nothing of how the weights are stored."""
@@ -206,26 +217,72 @@ class Age(Struct, frozen=True):
     what: str
     entries: int
     newest: str
-    """Day of the youngest entry; empty where none is dated."""
+    """Release of the youngest entry; empty where entries are not released."""
     undated: int
+    seen: str
+    """From when to when the figures are, or were read where their source has no date."""
+
+
+_TABLES: Final = {
+    "GGUF repositories": "gguf_repos.tsv",
+    "other repositories": ELSEWHERE,
+    "their formats": FILE,
+    "repositories of a known model": RECORDED,
+    "tags of Ollama": "ollama_tags.tsv",
+}
+_DATE: Final = re.compile(r"20\d\d-\d\d(?:-\d\d)?")
 
 
 def ages(knowledge: Knowledge) -> Iterator[Age]:
-    """Give every part with its youngest entry."""
-    records = knowledge.models.values()
-    yield _age("models, by release", (record.released for record in records))
-    yield _age("cards, by release", (gpu.released for gpu in knowledge.gpus.values()))
+    """Give every part with its youngest entry, and when its sources were seen."""
+    records, cards = knowledge.models.values(), knowledge.gpus.values()
+    yield _age("models", _seen(knowledge, records), [one.released for one in records])
+    yield _age("cards", _seen(knowledge, cards), [one.released for one in cards])
+    priced = [gpu for gpu in cards if gpu.launch_price_usd is not None]
+    yield _age("prices of cards", _seen(knowledge, priced, "launch_price"))
+    yield _age("weight formats", _seen(knowledge, knowledge.formats.values()))
+    yield _age("cache types", _seen(knowledge, knowledge.kv_types.values()))
+    yield _age("runtimes", _seen(knowledge, knowledge.frameworks.values()))
+    for what, file in _TABLES.items():
+        yield _age(what, _seen_in(file))
     kept = merits(knowledge)
     for board in kept.boards:
         figures = (one.seen for many in kept.figures.values() for one in many if one.board == board)
-        yield _age(f"board {board}, by table", figures)
-    yield _age("public list, by release", (public.release_date or None for public in every()))
+        yield _age(f"board {board}", list(figures))
+    released = [public.release_date for public in every()]
+    yield _age("public list", [_usual_date(PUBLIC)] * len(released), released)
 
 
-def _age(what: str, days: Iterable[str | None]) -> Age:
-    found = list(days)
-    known = [day for day in found if day]
-    return Age(what, len(found), max(known, default=""), len(found) - len(known))
+def _age(what: str, seen: Sequence[str], released: Sequence[str | None] = ()) -> Age:
+    days = [day for day in released or seen if day]
+    dates = sorted({*seen} - {""})
+    span = " to ".join(dict.fromkeys((dates[0], dates[-1]))) if dates else ""
+    newest = max(days, default="") if released else ""
+    return Age(what, len(seen), newest, len(seen) - len(days), span)
+
+
+def _seen(
+    knowledge: Knowledge,
+    records: Iterable[Gpu | ModelRecord | Format | KvType | Framework],
+    field: str = "",
+) -> list[str]:
+    """Give the date of each record, or of a field of it: that of the newest of its sources."""
+    dates = json.decode(knowledge.index["seen"], type=dict[str, str])
+    named = (one.sources.get(field) or one.sources.get("", "") for one in records)
+    return [max((dates.get(n, "") for n in names.split(", ")), default="") for names in named]
+
+
+def _seen_in(file: str) -> list[str]:
+    """Give the date of each line of a table: its last cell, else what its head says."""
+    usual = _usual_date(file)
+    return [row[-1] if _DATE.fullmatch(row[-1]) else usual for row in table_rows(file)]
+
+
+def _usual_date(file: str) -> str:
+    """Give the last date in the head of a table."""
+    with (data_dir("knowledge") / file).open(encoding="utf-8") as lines:
+        head = " ".join(takewhile(lambda line: line.startswith("#"), lines))
+    return max(_DATE.findall(head), default="")
 
 
 class Behind(Struct, frozen=True):

@@ -22,7 +22,7 @@ RULE = """\
     - {{name: b, given: {{gpu: RTX 4090, model: llama-3.1-70b}}, expect: silent}}
 """
 CARD = "- {gpu: GeForce RTX 4090, based_on: GeForce RTX 4090, %s, source: ours}\n"
-SOURCE = "- {id: ours, what: Our books., kind: background}\n"
+SOURCE = "- {id: ours, what: Our books., kind: background, as_of: 2026-11}\n"
 SCENARIO = """\
 - scenario: Phi-3 Mini on an RTX 4090
   given: {gpu: RTX 4090, model: phi-3-mini}

@@ -171,7 +171,7 @@ def test_commands_and_words_of_an_overlay_are_named_and_marked(
     knowledge.mkdir()
     texts.mkdir()
     (knowledge / "sources-mine.yaml").write_text(
-        "- {id: house, what: our notes, kind: community}\n", encoding="utf-8"
+        "- {id: house, what: our notes, kind: community, as_of: 2026-11}\n", encoding="utf-8"
     )
     (knowledge / "commands-mine.yaml").write_text(
         "- command: llama-server\n  based_on: llama-server\n  source: house\n"

@@ -11,7 +11,7 @@ from advisor.knowledge import check_knowledge, find, load_knowledge, provenance_
 from advisor.knowledge.layers import user_record
 from advisor.knowledge.types import Knowledge
 
-HOUSE = "- {id: house, what: Ours., kind: background}\n"
+HOUSE = "- {id: house, what: Ours., kind: background, as_of: 2026-11}\n"
 ENTRIES = {
     "sources-mine.yaml": HOUSE,
     "gpus/mine.yaml": (

@@ -15,7 +15,7 @@ from advisor.knowledge.file_records import unfold
 from advisor.knowledge.parsing import parse
 from advisor.knowledge.types import Knowledge, KvType
 
-SOURCES = b"- id: page\n  what: A page.\n  kind: datasheet\n"
+SOURCES = b"- id: page\n  what: A page.\n  kind: datasheet\n  as_of: 2026-11\n"
 CARD = """\
 - gpu: GeForce RTX 9999
   vendor: NVIDIA
@@ -228,8 +228,9 @@ def test_a_name_that_means_two_cards_is_a_problem() -> None:
 
 def test_a_broken_source_is_a_problem() -> None:
     found = problems_of(sources=SOURCES + b"- id: Page 2\n  kind: rumour\n")
-    assert any("sources.yaml:4:3: id 'Page 2': an id has lower-case" in p for p in found)
+    assert any("sources.yaml:5:3: id 'Page 2': an id has lower-case" in p for p in found)
     assert any("'what' is missing" in p for p in found)
+    assert any("'as_of' is missing" in p for p in found)
     assert any("'rumour' is not a valid 'kind'" in p for p in found)
 
 

@@ -8,7 +8,7 @@ from advisor.errors import UserError
 from advisor.knowledge.parsing import parse as parse_files
 from advisor.knowledge.types import FormatLimit, GgmlType, Knowledge
 
-SOURCES = "- {id: book, what: A book, kind: datasheet}\n"
+SOURCES = "- {id: book, what: A book, kind: datasheet, as_of: 2026-11}\n"
 GGML = "- {ggml_type: Q8_0, block_elements: 32, block_bytes: 34 bytes, source: book}\n"
 FORMAT = """\
 - format: Q8_0

@@ -23,9 +23,24 @@ KNOWN = load_knowledge()
 def test_every_part_has_its_youngest_entry() -> None:
     found = {age.what: age for age in ages(KNOWN)}
     models = [record.released for record in KNOWN.models.values() if record.released]
-    assert found["models, by release"].newest == max(models)
-    assert found["models, by release"].undated == len(KNOWN.models) - len(models)
-    assert {f"board {name}, by table" for name in merits(KNOWN).boards} < set(found)
+    assert found["models"].newest == max(models)
+    assert found["models"].undated == len(KNOWN.models) - len(models)
+    assert {f"board {name}" for name in merits(KNOWN).boards} < set(found)
+
+
+DAY = r"20\d\d-\d\d(-\d\d)?"
+
+
+def test_every_entry_of_every_kind_says_when_it_was_seen() -> None:
+    """A record by its sources, a line of a table by its last cell or the head of its file."""
+    found = list(ages(KNOWN))
+    assert {"models", "cards", "prices of cards", "weight formats", "tags of Ollama"} < {
+        one.what for one in found
+    }
+    for one in found:
+        assert re.fullmatch(rf"{DAY}( to {DAY})?", one.seen), one
+        assert one.newest or not one.undated, one
+    assert next(one for one in found if one.what == "prices of cards").seen == "2025-06-16"
 
 
 def test_families_are_behind_only_what_is_newer() -> None:
@@ -83,7 +98,7 @@ def test_repositories_hold_records_in_formats_that_are_here() -> None:
         assert public.hf_id == one.repository
         assert one.record in KNOWN.models or one.record in by_name, one
         assert not one.format or one.format in KNOWN.formats, one
-        assert re.fullmatch(r"20\d\d-\d\d(-\d\d)?", one.seen)
+        assert re.fullmatch(DAY, one.seen)
         assert one.source
 
 
@@ -106,5 +121,5 @@ def test_a_record_found_by_name_alone_is_whole(record: ModelRecord) -> None:
 def test_the_page_says_all_of_it(capsys: pytest.CaptureFixture[str]) -> None:
     done = run(capsys, "knowledge", "age", "--most", "20")
     assert done.code == 0
-    for words in ("public list, by release", "of the 20 most downloaded", "Families whose"):
+    for words in ("public list ", "of the 20 most downloaded", "Families whose"):
         assert words in done.out

@@ -16,7 +16,7 @@ CARD = """\
   vram: 48 GiB
   source: lab
 """
-SOURCE = "- id: lab\n  what: Read off the card\n  kind: measured\n"
+SOURCE = "- id: lab\n  what: Read off the card\n  kind: measured\n  as_of: 2026-11\n"
 SAID = "Yours: card Lab card (knowledge/gpus/lab.yaml:1, own: vram; the rest from GeForce RTX 4090)"
 
 

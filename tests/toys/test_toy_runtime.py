@@ -36,7 +36,7 @@ COMMAND = """
   lines: [["toy {model} --ctx {context}"]]
   source: toy-manual
 """
-SOURCE = "- {id: toy-manual, what: The manual of the toy, kind: datasheet}\n"
+SOURCE = "- {id: toy-manual, what: The manual of the toy, kind: datasheet, as_of: 2026-11}\n"
 ASKED = ("--model", "llama-3-8b", "--framework", "Toy", "--context", "4001")
 
 

@@ -32,7 +32,7 @@ VETO = """\
     - {{name: a, given: {{gpu: RTX 3060, model: llama-3.1-70b}}, expect: fires}}
     - {{name: b, given: {{gpu: RTX 4090, model: phi-3-mini}}, expect: silent}}
 """
-SOURCE = "- {id: ours, what: Our books., kind: background}\n"
+SOURCE = "- {id: ours, what: Our books., kind: background, as_of: 2026-11}\n"
 CARD = "- {gpu: Lab card, based_on: GeForce RTX 4090, not_for_sale: ours, source: ours}\n"
 ALL = "gpu.vram: at least 1 GiB"
 BIG = "gpu.vram: at least 24 GiB"
