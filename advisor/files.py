@@ -2,14 +2,13 @@
 
 Compiled rules and knowledge are parsed once, then read back as JSON, keyed by content. The
 wheel carries the built-in ones; overlays go to the user's cache folder. What is kept is data,
-sealed with a digest of what it is and holds: a damaged file is as none. A cache that cannot be
+sealed with a checksum of what it is and holds: a damaged file is as none. A cache that cannot be
 read or written costs time, never correctness; one that others can write to is refused.
 """
 
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import re
 import stat
@@ -17,14 +16,21 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, reduce
+from importlib import import_module
 from io import FileIO
 from pathlib import Path
 from typing import Literal, TextIO, TypeVar
+from zlib import crc32
 
 from msgspec import json
 
 from advisor.errors import RequestError, UserError
+
+try:  # the interpreter's own: hashlib loads OpenSSL, 4 MB, for the same digest
+    sha256 = import_module("_sha2" if sys.version_info >= (3, 12) else "_sha256").sha256
+except ImportError:
+    from hashlib import sha256
 
 __version__ = "0.2.0"
 DISTRIBUTION = "llm-gpu-advisor"  # on a package index `advisor` is somebody else's
@@ -79,18 +85,24 @@ def read_whole(path: Path) -> bytes:
     )
 
 
+def hashed(content: bytes) -> str:
+    """Hash a content, SHA-256, hexadecimal."""
+    return str(sha256(content).hexdigest())
+
+
 def digest(files: Mapping[str, bytes]) -> str:
     """Hash names and contents, SHA-256, hexadecimal."""
-    total = hashlib.sha256()
+    total = sha256()
     for name, content in files.items():
         total.update(f"{name}\0{len(content)}\0".encode())
         total.update(content)
-    return total.hexdigest()
+    return str(total.hexdigest())
 
 
 _Form = TypeVar("_Form")
 _PACKAGED = _PACKAGE / "data" / "compiled"
 _KEPT = 8
+_SEAL = 4  # bytes
 
 
 def user_cache_dir() -> Path:
@@ -157,10 +169,9 @@ def _packaged(what: str) -> bytes | None:
 
 
 def _decoded(content: bytes | None, decoder: json.Decoder[_Form]) -> _Form | None:
-    try:
+    with suppress(ValueError):
         return None if content is None else decoder.decode(content)
-    except ValueError:
-        return None
+    return None
 
 
 @cache
@@ -169,7 +180,7 @@ def _code() -> str:
 
     Kept: three asks a start, 2 ms each.
     """
-    return hashlib.sha256(repr(list(_states(_PACKAGE))).encode()).hexdigest()[:12]
+    return hashed(repr(list(_states(_PACKAGE))).encode())[:12]
 
 
 def _states(folder: Path | str) -> Iterator[tuple[str, int, int]]:
@@ -187,15 +198,10 @@ def code_sha256() -> str:
     return digest(read_tree(_PACKAGE, [".py"]))
 
 
-_SEAL = hashlib.sha256().digest_size
-
-
 def seal(what: str, parts: Iterable[bytes]) -> bytes:
-    """Give the digest that stands before what is kept: of its name and its content."""
-    total = hashlib.sha256(f"{what}\0".encode())
-    for part in parts:
-        total.update(part)
-    return total.digest()
+    """Give the checksum that stands before what is kept: of its name and its content."""
+    total = reduce(lambda total, part: crc32(part, total), parts, crc32(f"{what}\0".encode()))
+    return total.to_bytes(_SEAL)
 
 
 def _unsealed(file: FileIO, what: str) -> bytes | None:
@@ -254,8 +260,7 @@ def refuse_shared(path: Path, found: os.stat_result | None = None) -> None:
     elif found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         why, mend = "can be written by others", f"run 'chmod go-w {path}' "
     if why:
-        ours = {path, *path.parents}
-        place = "ADVISOR_DATA_DIR" if user_data_dir() in ours else "ADVISOR_CACHE_DIR"
+        place = "ADVISOR_DATA_DIR" if path.is_relative_to(user_data_dir()) else "ADVISOR_CACHE_DIR"
         raise UserError(
             f"'{path}' {why}, so what it holds is not believed",
             hint=f"Delete it, {mend}or name a folder of your own with {place}.",
@@ -353,8 +358,9 @@ def opened(out: Path, *, source: Path | None = None) -> Iterator[TextIO]:
         RequestError: It cannot be written, or is the file that is being read.
     """
     _check(out, source)
+    special = out.exists() and not out.is_file()  # a pipe or device cannot be replaced
     try:
-        with _direct(out) if _is_special(out) else _beside(out) as file:
+        with _direct(out) if special else _beside(out) as file:
             yield file
     except OSError as bad:
         raise RequestError(f"cannot write '{out}': {bad.strerror}.") from None
@@ -369,11 +375,6 @@ def _check(out: Path, source: Path | None) -> None:
         raise RequestError(f"'{out}' is the file that is read", hint="Name another file.")
     if not os.access(out, os.W_OK):
         raise RequestError(f"cannot write '{out}': it is write-protected.")
-
-
-def _is_special(out: Path) -> bool:
-    """Tell pipes and devices, which cannot be replaced."""
-    return out.exists() and not out.is_file()
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ import typer
 from msgspec import Struct, json
 
 from advisor.errors import RequestError, Source, UserError, did_you_mean, nearest, raise_problems
-from advisor.files import base_dir, read_kept, read_whole, user_data_dir
+from advisor.files import base_dir, hashed, read_kept, read_whole, user_data_dir
 from advisor.knowledge.layers import is_price_list, named_twice
 from advisor.knowledge.merit import USES
 from advisor.scenario.settings import request_from
@@ -64,7 +63,7 @@ def name_of(folder: Path) -> str:
 
 def digest_of(content: bytes) -> str:
     """Give what its advisor.toml is remembered by."""
-    return hashlib.sha256(content).hexdigest()
+    return hashed(content)
 
 
 FILE = "advisor.toml"

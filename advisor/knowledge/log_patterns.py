@@ -7,7 +7,6 @@ nothing that matched is given up again.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
@@ -15,7 +14,7 @@ from typing import Literal
 from msgspec import Struct
 
 from advisor.errors import KnowledgeError, UserError, did_you_mean, raise_problems
-from advisor.files import compiled, data_dir, read_whole
+from advisor.files import compiled, data_dir, hashed, read_whole
 from advisor.knowledge.layers import Stack, layers, stack
 from advisor.knowledge.yaml_fields import Collector, Fields
 from advisor.units import base_factor
@@ -126,7 +125,7 @@ def load_log_patterns(folders: Stack = None) -> LogPatterns:
         for layer in layers(paths, paths[0].name if paths else "")
         if (layer.folder / FILE).is_file()
     ]
-    sha256 = hashlib.sha256(b"\0".join(content for _, content in files)).hexdigest()
+    sha256 = hashed(b"\0".join(content for _, content in files))
     return compiled("logs", sha256, lambda: _read(files), LogPatterns)
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from advisor.errors import KnowledgeError, Source, UserError, nearest, raise_problems
-from advisor.files import data_dir, digest, read_tree, read_whole, real
+from advisor.files import data_dir, digest, hashed, read_tree, read_whole, real
 from advisor.knowledge.layers import Layer, Stack, is_price_list, layers, stack
 
 FOLDERS = {"gpus": "gpu", "models": "model"}
@@ -298,8 +297,8 @@ def _price_records(path: Path) -> dict[str, bytes]:
     problems: list[UserError] = []
     cards, sources = [""], dict[str, str]()
     for row in _rows(content, str(path), problems):
-        made = hashlib.sha256(b"\0".join((content, row["source"].encode(), row["seen"].encode())))
-        source = f"price-{made.hexdigest()[:12]}"
+        made = hashed(b"\0".join((content, row["source"].encode(), row["seen"].encode())))
+        source = f"price-{made[:12]}"
         price = f"{row['usd']} USD"
         card = {"gpu": row["gpu"], "based_on": row["gpu"], "launch_price": price, "source": source}
         cards.append(f"- {json.dumps(card)}")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from msgspec import Struct
 
 from advisor.errors import KnowledgeError, Source, did_you_mean, guess, nearest, raise_problems
-from advisor.files import compiled, data_dir, read_whole, real
+from advisor.files import compiled, data_dir, hashed, read_whole, real
 from advisor.knowledge.layers import Stack, layers, stack
 from advisor.units import UnitError, dimension_of, format_quantity, gib
 
@@ -141,6 +141,12 @@ def shown_in(unit: str, value: float | str | bool | None) -> str:  # noqa: FBT00
     return gib(value) if unit == "GiB" else format_quantity(value, unit)
 
 
+@cache
+def vocabulary() -> Vocabulary:
+    """Give what rules and templates may name, of the built-in files; both sides of a report ask."""
+    return load_vocabulary()
+
+
 def load_vocabulary(folders: Stack = None) -> Vocabulary:
     """Read ``facts.yaml`` of knowledge folders, over the built-in one.
 
@@ -150,9 +156,7 @@ def load_vocabulary(folders: Stack = None) -> Vocabulary:
         KnowledgeError: The file is wrong; several problems come as ``Problems``.
     """
     files = _layers(folders)
-    sha256 = hashlib.sha256(
-        b"".join(f"{_LAYOUT} {shown}\0".encode() + content for shown, content in files)
-    ).hexdigest()
+    sha256 = hashed(b"".join(f"{_LAYOUT} {shown}\0".encode() + content for shown, content in files))
     facts = compiled(
         "vocabulary", sha256, lambda: tuple(read_layers(files).values()), tuple[FactType, ...]
     )

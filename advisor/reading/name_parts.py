@@ -324,8 +324,6 @@ class Words(Struct, frozen=True):
     """A format that no runtime here reads -> the nearest, with ``{bits}``, and who reads it."""
     unread_called: re.Pattern[str]
     """One of them with its bits: ``JANG_4M``."""
-    unsized: Sequence[tuple[re.Pattern[str], str]]
-    """Hardware that is known by name alone, and why it is not sized."""
 
 
 UNSIZED_FILE: Final = "unsized_cards.tsv"
@@ -368,11 +366,11 @@ def words() -> Words:
             rf"(?<![a-z0-9])(?P<word>{_any_of(unread)})"
             r"(?:[-_ ]?(?P<bits>[1-8])(?:[-_ ]?bits?|[a-z]{1,2})?)?(?![a-z0-9])"
         ),
-        unsized=list(_unsized()),
     )
 
 
-def _unsized() -> Iterator[tuple[re.Pattern[str], str]]:
+def unsized_cards() -> Iterator[tuple[re.Pattern[str], str]]:
+    """Read what hardware is known by name alone, and why it is not sized."""
     lines = (data_dir("knowledge") / UNSIZED_FILE).read_text("utf-8").splitlines()
     for named, why in (line.split("\t") for line in lines if not line.startswith("#")):
         spelled = _any_of(named.split(", ")).replace(r"\ ", r"[\s-]*")

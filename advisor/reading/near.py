@@ -16,7 +16,7 @@ from advisor.knowledge.merit_scale import card_names
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import by_identity
 from advisor.reading.known import IDEOGRAPH, Reading, listed
-from advisor.reading.name_parts import words
+from advisor.reading.name_parts import unsized_cards
 from advisor.reading.ram import is_cpu
 from advisor.units import GIB
 
@@ -27,7 +27,7 @@ _OTHERWISE = "Try 'advisor knowledge find WORD'."
 
 def unsized_card(text: str) -> RequestError | None:
     """Say why what a text names is not sized; None where it names nothing of that kind."""
-    for named, why in words().unsized:
+    for named, why in unsized_cards():
         if found := named.search(text):
             return RequestError(
                 f"'{found[0]}' is not sized: {why}",

@@ -228,13 +228,13 @@ def listed_as(hf_id: str) -> PublicModel | None:
 
 
 def _listed_in(begun: Iterable[PublicModel], hf_id: str) -> PublicModel | None:
-    name, own, copy = hf_id.partition("/")[2], sort_key(hf_id), None
+    key, copies = sort_key(hf_id), list[PublicModel]()
     for one in begun:
-        if sort_key(one.hf_id) == own:
+        if sort_key(one.hf_id) == key:
             return one
-        if copy is None and one.name == name and not is_packed(one):
-            copy = one
-    return copy
+        if one.name == hf_id.partition("/")[2]:
+            copies.append(one)
+    return next((one for one in copies if not is_packed(one)), None)
 
 
 @cache

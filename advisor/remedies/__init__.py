@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from advisor.knowledge.layers import Stack
-from advisor.knowledge.vocabulary import ACTION_FACT, Vocabulary, load_vocabulary
+from advisor.knowledge.vocabulary import ACTION_FACT, Vocabulary, load_vocabulary, vocabulary
 from advisor.remedies import (
     cards,
     combine,
@@ -97,13 +97,13 @@ def rule_vocabulary(folder: Stack = None) -> Vocabulary:
     Raises:
         KnowledgeError: facts.yaml is wrong; several problems come as ``Problems``.
     """
-    vocabulary = load_vocabulary(folder)
-    fact = vocabulary.facts.get(ACTION_FACT)
+    known = load_vocabulary(folder) if folder else vocabulary()
+    fact = known.facts.get(ACTION_FACT)
     more = [action for action in actions() if fact and action not in fact.values]
     if fact is None or not more:
-        return vocabulary
-    facts = {**vocabulary.facts, ACTION_FACT: replace(fact, values=(*fact.values, *more))}
-    return Vocabulary(facts, " ".join([vocabulary.sha256, *more]), vocabulary.texts)
+        return known
+    facts = {**known.facts, ACTION_FACT: replace(fact, values=(*fact.values, *more))}
+    return Vocabulary(facts, " ".join([known.sha256, *more]), known.texts)
 
 
 def owned_speed(base: Base, options: Sequence[Option]) -> float:

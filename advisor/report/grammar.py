@@ -17,9 +17,8 @@ from jinja2.visitor import NodeTransformer
 from msgspec import Struct
 
 from advisor.errors import did_you_mean
-from advisor.knowledge.vocabulary import FactType, Folder
+from advisor.knowledge.vocabulary import FactType, Folder, vocabulary
 from advisor.report.template_writer import FILTERS, PICKS, SEED, place
-from advisor.report.views import vocabulary
 
 LOOP = frozenset({"index", "index0", "first", "last", "length"})
 """What a loop may be asked."""

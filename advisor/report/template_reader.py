@@ -17,10 +17,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.errors import Source, TemplateError, did_you_mean
-from advisor.knowledge.vocabulary import Folder
+from advisor.knowledge.vocabulary import Folder, vocabulary
 from advisor.report.grammar import Vary, Violation, dotted, placeholders, violations
 from advisor.report.template_writer import Const, Expr, For, If, Name, Op, Output, Stmt, Tree
-from advisor.report.views import vocabulary
 from advisor.report.word_file import UNREAD, read_source
 
 _MAX_TAGS, _MAX_TOKENS, _MAX_BRACKETS, _MAX_BLOCKS = 1500, 80, 8, 16

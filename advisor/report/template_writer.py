@@ -7,7 +7,6 @@ hash of what was asked and on the place in the template: the same request gives 
 
 from __future__ import annotations
 
-import hashlib
 import operator
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import Any, Union
 from msgspec import Struct
 
 from advisor.errors import Source, TemplateError, did_you_mean
+from advisor.files import hashed
 
 
 class Name(Struct, frozen=True, array_like=True, gc=False, tag="name"):
@@ -86,7 +86,7 @@ _DIGITS, _TURN = 4, 7
 
 def variation(asked: Iterable[object]) -> str:
     """Hash a request into 64 hexadecimal digits."""
-    return hashlib.sha256("\0".join(map(str, asked)).encode()).hexdigest()
+    return hashed("\0".join(map(str, asked)).encode())
 
 
 def turned(seed: str, by: int) -> str:

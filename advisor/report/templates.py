@@ -5,7 +5,6 @@ jinja2 is imported when a template has to be read anew, never before.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
@@ -13,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 from advisor.errors import Source, TemplateError
-from advisor.files import compiled, data_dir, read_tree
+from advisor.files import compiled, data_dir, hashed, read_tree
 from advisor.knowledge.layers import Stack, layers, stack
 from advisor.report.figures import forget_words, words_of
 from advisor.report.template_writer import Tree, Writer
@@ -57,7 +56,7 @@ class Templates:
         source = self._source(name)
         if source is None:
             return self._read(name)
-        key = hashlib.sha256(f"{name}\0".encode() + source).hexdigest()
+        key = hashed(f"{name}\0".encode() + source)
         return compiled("template", key, lambda: self._read(name), Tree, most=_KEPT)
 
     def _read(self, name: str) -> Tree:

@@ -22,7 +22,7 @@ from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
-from advisor.knowledge.vocabulary import OPTION, FactType, Vocabulary, load_vocabulary
+from advisor.knowledge.vocabulary import OPTION, FactType, vocabulary
 from advisor.report import figures as f
 from advisor.report.figures import say, speaking, words
 from advisor.units import plain, rate
@@ -61,12 +61,6 @@ _PRINTERS: Mapping[str, Callable[[Any], str]] = {
     "words": lambda text: str(text or "").replace("_", " "),
 }
 """Other ways, as ``print:`` in facts.yaml names them."""
-
-
-@cache
-def vocabulary() -> Vocabulary:
-    """Give what rules and templates may name."""
-    return load_vocabulary()
 
 
 @cache

@@ -9,13 +9,13 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.advice.projection import QUOTED_FACTS
+from advisor.knowledge.vocabulary import vocabulary
 from advisor.memo import Kept
 from advisor.report import remedy_view, situation
 from advisor.report.assembly import Views, document
 from advisor.report.figures import spoken
 from advisor.report.grammar import placeholders
 from advisor.report.remedy_view import WRITERS
-from advisor.report.views import vocabulary
 from advisor.runtimes import commands
 from advisor.runtimes.commands import Command, command_for, commands_for
 from advisor.scenario import Key

@@ -8,7 +8,6 @@ value as text, because the engine's own equality of numbers depends on how they 
 
 from __future__ import annotations
 
-import hashlib
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,6 +15,7 @@ from decimal import Decimal
 from json.encoder import encode_basestring_ascii
 from types import NoneType
 
+from advisor.files import hashed
 from advisor.knowledge.vocabulary import FactValue
 from advisor.rules import ORDERING, Kind, Test, answer
 from advisor.rules.engine.compiler import MAX_TEXT_BYTES, CompiledRules
@@ -108,7 +108,7 @@ def equality_text(value: FactValue) -> str:
     assert isinstance(value, str)
     encoded = value.encode("utf-8", "surrogatepass")
     if len(encoded) > MAX_TEXT_BYTES:
-        return f'"h{hashlib.sha256(encoded).hexdigest()}"'
+        return f'"h{hashed(encoded)}"'
     return encode_basestring_ascii(f"t{value}")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -10,7 +9,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from advisor.errors import RuleFileError, Source, UserError, raise_problems
-from advisor.files import compiled, data_dir, digest, read_tree
+from advisor.files import compiled, data_dir, digest, hashed, read_tree
 from advisor.knowledge.layers import Stack
 from advisor.knowledge.types import Names as KnownNames
 from advisor.knowledge.vocabulary import Vocabulary
@@ -65,7 +64,7 @@ def load_rules(
     """
     read = read_folders(folders, over)
     raise_problems(_misnamed(folders))
-    key = _key(read.contents, vocabulary, templates, names, read.users)
+    key = _key(read, vocabulary, templates, names)
     rules, disabled = compiled(
         "rules",
         key,
@@ -148,16 +147,16 @@ def read_folders(folders: Stack, over: Path | None = None) -> RuleFiles:
         shown = {name: f"{_label(over)}/{name}" for name in below} | shown
         files = {**below, **files}
     contents = {shown[name]: files[name] for name in sorted(files)}
-    hashed = dict(sorted(files.items()))
+    named = dict(sorted(files.items()))
     for layer in others:
         own = _files(layer.folder)
         names = {name: f"{layer.label}/{name}" for name in own}
         users.append(Users.of(names, below, _label(over) if over else ""))
         added = {names[name]: content for name, content in own.items()}
         contents |= added
-        hashed |= added
+        named |= added
     try:
-        return RuleFiles(contents, users, digest(hashed))
+        return RuleFiles(contents, users, digest(named))
     except UnicodeEncodeError as bad:  # a name is hashed, kept and printed
         said = f"the name of '{str(bad.object).partition(chr(0))[0]}' is not UTF-8."
         raise RuleFileError(said, hint="Rename the file.") from None
@@ -238,22 +237,22 @@ def _misnamed(folders: Stack) -> list[RuleFileError]:
 
 
 def _key(
-    contents: Mapping[str, bytes],
+    files: RuleFiles,
     vocabulary: Vocabulary,
     templates: Collection[str] | None,
     names: Names | None,
-    users: Sequence[Users],
 ) -> str:
     tables = {table: sorted(known) for table, known in sorted((names or {}).items())}
     parts = (
-        digest(contents),
+        files.sha256,
+        repr(list(files.contents)),
         vocabulary.sha256 or repr(vocabulary.facts),
         "-" if templates is None else repr(sorted(templates)),
         "-" if names is None else repr(tables),
         *([names.knowledge.sha256] if isinstance(names, KnownNames) else []),
-        *(layer.sha256 for layer in users),
+        *(layer.sha256 for layer in files.users),
     )
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    return hashed("\0".join(parts).encode())
 
 
 __all__ = ["load_rules", "parse_rules"]
