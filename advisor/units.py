@@ -295,7 +295,7 @@ def counted(number: int, word: str) -> str:
 def plain(text: str) -> str:
     """Make a name or sentence safe to print: one line, no control or invisible characters."""
     if text.isascii() and text.isprintable():
-        return _SPACES.sub(" ", text).strip()
+        return " ".join(text.split())
     kept = (" " if c.isspace() else c for c in text)
     shown = "".join(c for c in kept if c == " " or unicodedata.category(c) not in _CONTROL)
     return _SPACES.sub(" ", shown).strip()

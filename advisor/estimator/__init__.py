@@ -14,7 +14,7 @@ from advisor.estimator.placement import Card, Fixed, cards_of, fixed_of, splits_
 from advisor.memo import Kept
 from advisor.models import text_alone
 from advisor.runtimes import runtime_of
-from advisor.runtimes.base import CacheShape, Cells, Compute, Range, Weights
+from advisor.runtimes.base import Cells, Compute, Range, Weights
 from advisor.scenario import (
     divides_requests,
     holding,
@@ -60,8 +60,7 @@ class _Demand(Struct):
     host_kv_cache: int
     host_compute: int
     approximate: tuple[str, ...]
-    weights: Weights
-    shape: CacheShape
+    fixed: Fixed
     cells: Cells
     layers_by_card: tuple[int, ...] = ()
 
@@ -162,6 +161,12 @@ def _whole_demand(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card
     return found[2]
 
 
+def placed_of(scenario: Scenario, knowledge: Knowledge) -> Placed:
+    """Say what lies on one card whatever the context and the batch, as the scenario was sized."""
+    cards = cards_of(scenario, knowledge)
+    return cards, _whole_demand(scenario, knowledge, cards).fixed
+
+
 def _fresh_demand(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card]) -> _Demand:
     demand = _demand(scenario, knowledge, cards)
     if scenario.draft_model is not None:
@@ -183,8 +188,7 @@ def _demand(
         host_kv_cache=cells.bytes_of(cache, 0, placement.start) if placement.start else 0,
         host_compute=found.host,
         approximate=weights.approximate + cache.approximate + found.approximate + seen.approximate,
-        weights=weights,
-        shape=cache,
+        fixed=fixed,
         cells=cells,
         layers_by_card=placement.layers_by_card,
     )
@@ -300,7 +304,7 @@ def _add_draft(
 
 def _add_head(demand: _Demand, scenario: Scenario) -> None:
     """Add the model's own draft head: the last card has it, or every one a shard."""
-    head = head_memory(scenario, _bits_per_weight(scenario, demand.weights) or 16)
+    head = head_memory(scenario, _bits_per_weight(scenario, demand.fixed.weights) or 16)
     holders = demand.cards[-1:] if splits_by_layer(scenario) else demand.cards
     for share in holders:
         share.weights += -(-head.weights // len(holders))
@@ -351,9 +355,9 @@ def _memory(
         low_bytes=required - below,
         high_bytes=required + above,
         approximate=approximate,
-        bits_per_weight=_bits_per_weight(scenario, demand.weights),
+        bits_per_weight=_bits_per_weight(scenario, demand.fixed.weights),
         layers_by_card=demand.layers_by_card,
-        cache_room=cache_room(scenario, demand.shape, demand.cells, each, knowledge.policy)
+        cache_room=cache_room(scenario, demand.fixed.cache, demand.cells, each, knowledge.policy)
         if held
         else None,
         held_sequences=held,

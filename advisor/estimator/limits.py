@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from advisor.estimator import Placed, estimate_memory, free_bytes
+from advisor.estimator import Placed, estimate_memory, free_bytes, placed_of
 from advisor.estimator.placement import (
     Card,
     cards_of,
     claim_of,
-    fixed_of,
     largest_share,
     usable_bytes,
 )
@@ -145,10 +144,7 @@ def spare_bytes(scenario: Scenario, knowledge: Knowledge) -> int:
 
 def _placed(scenario: Scenario, knowledge: Knowledge) -> Placed | None:
     """Place the weights for every context and batch; several cards may share them otherwise."""
-    if scenario.gpus > 1:
-        return None
-    cards = cards_of(scenario, knowledge)
-    return cards, fixed_of(scenario, knowledge, cards)
+    return None if scenario.gpus > 1 else placed_of(scenario, knowledge)
 
 
 def _has_card(scenario: Scenario) -> bool:

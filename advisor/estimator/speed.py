@@ -336,7 +336,9 @@ def _prompt(
 
     low, high = _with_ram(scenario, _prefill_range(scenario, speeds, reached), time)
     seconds, gain = prompt_s(scenario, tables, reached, reads, usual)
-    whole, gain_of_all = prompt_s(scenario, tables, reached, reads, tokens)
+    whole, gain_of_all = seconds, gain
+    if tokens != usual:
+        whole, gain_of_all = prompt_s(scenario, tables, reached, reads, tokens)
     return (
         _figure(usual / seconds, (low, min(high, gain)), "extrapolated"),
         _figure(whole + step_s, (1 / min(high, gain_of_all), 1 / low), "extrapolated"),

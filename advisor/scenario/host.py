@@ -267,10 +267,12 @@ def with_ram_here(request: Request) -> Request:
 def with_processor(request: Request, knowledge: Knowledge) -> Request:
     """State the processor and the RAM of a request that names them where a card should stand."""
     text = request.gpu or ""
-    if not _MAY_BE_CPU.search(text):
+    if not text or asks_here(request):
         return request
     with suppress(UserError):
         find_cards(knowledge, text)
+        return request
+    if not _MAY_BE_CPU.search(text):
         return request
     from advisor.reading.sentence_names import processor_said  # noqa: PLC0415 - where no card is
 

@@ -344,11 +344,11 @@ def layers_of_experts(stated: object, model: Model) -> int:
 
 def _impossible(request: Request, scenario: Scenario, knowledge: Knowledge) -> Iterator[UserError]:
     yield from _cannot_place(request, scenario)
-    known = backends_of(scenario.gpu, scenario.framework)
-    if scenario.gpu and scenario.backend not in known:
+    gpu, backend = scenario.gpu, scenario.backend
+    usual = gpu is None or backend == default_backend(gpu)
+    if gpu and not usual and backend not in (known := backends_of(gpu, scenario.framework)):
         yield RequestError(
-            f"{scenario.framework.name} does not compute with {scenario.backend} "
-            f"on {cards_by(scenario.gpu.vendor)}",
+            f"{scenario.framework.name} does not compute with {backend} on {cards_by(gpu.vendor)}",
             hint=f"Use {' or '.join(known)}, or llama.cpp.",
         )
     if scenario.depth_tokens > scenario.context_tokens:
