@@ -21,8 +21,6 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
-from advisor.knowledge import load_knowledge
-
 Line = Mapping[str, object]
 FORMATS = ("FP16", "Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q3_K_M", "IQ4_XS", "AWQ", "FP8", "INT4")
 RUNS = 3
@@ -38,6 +36,8 @@ def few_names(draw: random.Random) -> Line:
 
 @cache
 def _names() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    from advisor.knowledge import load_knowledge  # noqa: PLC0415  paired.py needs the names alone
+
     knowledge = load_knowledge()
     return tuple(knowledge.gpus), tuple(knowledge.models)
 
