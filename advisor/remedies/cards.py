@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from msgspec.structs import replace
 
@@ -10,7 +11,7 @@ from advisor.errors import UserError
 from advisor.estimator import free_bytes
 from advisor.estimator.limits import MOST_CARDS, can_double, fewest_gpus
 from advisor.knowledge import catalogue
-from advisor.knowledge.catalogue import MAKERS, MOSTLY_RENTED, TOGETHER, CardRow, Cards
+from advisor.knowledge.catalogue import MAKERS, MOSTLY_RENTED, TOGETHER, CardRow
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import by_identity
 from advisor.reading import find_cards
@@ -23,21 +24,21 @@ from advisor.remedies.option import (
     stored_bytes,
     whole_if_held,
 )
+from advisor.remedies.search import held_share
 from advisor.scenario import Scenario, is_usual_split, offloads, split_of, split_ways
-from advisor.scenario.choices import runs
+from advisor.scenario.choices import runs, runs_as_stated
 from advisor.scenario.resolve import default_backend
 from advisor.units import GIB
 
 _PER_SEGMENT = {True: 2, False: 1}
-"""What-ifs per market segment, by whether the card is of the usual vendor: the present one's, and
-of cards in data centres the one that most clouds rent."""
+"""What-ifs per segment, by whether it is the present vendor's or, of rented cards, the usual."""
 _MUCH_FASTER = 1.3
 _MOST_SECOND_CARDS = 2
 _LEAST_ON_CARDS = 0.75
 """Weights that must lie on two cards: an input embedding may stay in system RAM."""
 _FOR_SALE = frozenset({"consumer", "workstation", "datacenter"})
-LEAST_RENTED_BANDWIDTH = 300e9
-"""Slower cards of data centres are made for video and desktops, bytes per second."""
+MOST_RENTED, LEAST_RENTED_BANDWIDTH = 8, 300e9
+"""As many cards as one rents; slower ones, in bytes per second, are made for video and desktops."""
 
 
 def _more(base: Base, *_: object) -> Iterator[Option]:
@@ -56,7 +57,8 @@ def _more(base: Base, *_: object) -> Iterator[Option]:
     by_layer = False
     for count in range(max(owned + 1, 2), MOST_CARDS + 1):
         other = replace(scenario, gpu=gpu, gpus=count, cards=())
-        if not (_as_asked(other) and cards_hold(base, other)):
+        as_asked = split_of(other) == scenario.split or is_usual_split(other)
+        if not (as_asked and cards_hold(base, other)):
             other = replace(other, split="layer")
             no_help = by_layer or base.card_fits or split_of(other) != "layer"
             if no_help or not cards_hold(base, other):
@@ -72,11 +74,6 @@ def _more(base: Base, *_: object) -> Iterator[Option]:
 def _holds_what_was_split(base: Base) -> bool:
     """Whether the card at hand would hold all of what was split: nothing has to be bought."""
     return whole_if_held(base, base.scenario) is not base.scenario
-
-
-def _as_asked(scenario: Scenario) -> bool:
-    """Whether the cards share the model as was stated, or else as the framework prefers."""
-    return split_of(scenario) == scenario.split or is_usual_split(scenario)
 
 
 def _with_cards(base: Base, other: Scenario, bought: int) -> Option:
@@ -104,7 +101,7 @@ def _largest(cards: Sequence[Gpu]) -> Gpu:
 def _others(base: Base, *_: object) -> Iterator[Option]:
     """Cards that hold the request where this one does not, or much faster ones where it does.
 
-    After one that holds it with a thin margin the next larger one is tried as well.
+    After one that holds it narrowly, or few of the requests, larger ones are tried as well.
     """
     gpu = base.scenario.gpu
     if gpu is None or gpu.vram_bytes is None or _holds_what_was_split(base):
@@ -116,41 +113,55 @@ def _others(base: Base, *_: object) -> Iterator[Option]:
         slot = (kind, usual)
         if found.get(slot, 0) < (1 if row.unified_memory else _PER_SEGMENT[usual]):
             scenario = on_card(base, _sold(row, base.knowledge))
-            scenario = scenario and whole_if_held(base, scenario)
-            if scenario and cards_hold(base, scenario):
-                option = _card_option(base, scenario)
-                if option.fits:
-                    found[slot] = found.get(slot, 0) + (option.margin != "thin")
+            scenario = scenario and _more_if_rented(base, whole_if_held(base, scenario))
+            option = scenario and cards_hold(base, scenario) and _card_option(base, scenario)
+            if scenario and option and option.fits:
+                enough = option.margin != "thin" and _holds_most(base, scenario)
+                if enough or slot not in found:
                     yield option
+                found[slot] = found.get(slot, 0) + enough
 
 
 def _worth_a_look(base: Base, gpu: Gpu) -> Sequence[CardRow]:
     """A cheap test before the estimate: cards that are larger, or as large and much faster."""
-    rows, least = current_cards(base.knowledge), gpu.vram_bytes
+    rows, least = _with_sizes(base.knowledge, gpu.vendor), gpu.vram_bytes
     assert least
-    if MAKERS[gpu.vendor].one_memory:
-        rows = _with_sizes(base.knowledge, gpu.vendor)
     if base.scenario.cards:
         least = _largest(base.scenario.cards).vram_bytes or 0
         return [row for row in rows if row.vram_bytes > least]
     if not base.fits:
         weights, count = base.memory.weights_bytes, base.scenario.gpus
         larger = (row for row in rows if row.vram_bytes > least and not _step_back(gpu, row))
-        return [row for row in larger if row.vram_bytes * count >= weights]
-    if not gpu.bandwidth_bytes_s:
-        return []
-    fast = gpu.bandwidth_bytes_s * _MUCH_FASTER
+        twice = {"datacenter": 2} if 2 * count == MOST_RENTED else {}
+        return [r for r in larger if r.vram_bytes * count * twice.get(r.segment, 1) >= weights]
+    fast = (gpu.bandwidth_bytes_s or float("inf")) * _MUCH_FASTER
     large = (row for row in rows if row.vram_bytes >= least)
     return [row for row in large if row.bandwidth_bytes_s and row.bandwidth_bytes_s >= fast]
 
 
+def _more_if_rented(base: Base, scenario: Scenario) -> Scenario:
+    """Twice as many rented cards where so many hold few of the requests, or half a machine none."""
+    gpu, twice = scenario.gpu, replace(scenario, gpus=2 * scenario.gpus)
+    if not gpu or gpu.segment != "datacenter" or twice.gpus > MOST_RENTED:
+        return scenario
+    held, half = cards_hold(base, scenario), twice.gpus == MOST_RENTED
+    enough = _holds_most(base, scenario) if held else not half
+    return scenario if enough or not cards_hold(base, twice) else twice
+
+
+def _holds_most(base: Base, scenario: Scenario) -> bool:
+    return held_share(base, scenario) >= base.knowledge.policy["few_held_percent"]
+
+
 def _with_sizes(knowledge: Knowledge, vendor: str) -> Sequence[CardRow]:
-    """The cards one could buy, and this maker's machines in every size that they are sold with."""
+    """The cards one could buy, and machines of one memory in the sizes that they are sold with."""
     rows = set(current_cards(knowledge))
     for row in catalogue.cards(knowledge):
-        if row.unified_memory and row.vendor == vendor:
+        if MAKERS[row.vendor].one_memory:
+            own = row.vendor == vendor
+            least = 0 if own else knowledge.policy["unified_upgrade_least_bytes"]
             sizes = catalogue.sizes_of(knowledge.gpus[row.name])
-            rows.update(row._replace(vram_bytes=size) for size in sizes)
+            rows.update(row._replace(vram_bytes=size) for size in sizes if size >= least)
     return sorted(rows, key=_smallest_and_cheapest)
 
 
@@ -173,7 +184,10 @@ def _card_option(base: Base, scenario: Scenario) -> Option:
     cost = price * scenario.gpus if price and remedy is LARGER else None
     usual = base.knowledge.gpus[card.name].vram_bytes == card.vram_bytes
     name = card.name if usual else f"{card.name}:{(card.vram_bytes or 0) / GIB:g}GB"
-    return make_option(base, remedy, {"gpu": name}, scenario, cost_usd=cost)
+    change: dict[str, object] = {"gpu": name}
+    if scenario.gpus > base.scenario.gpus:
+        change["gpus"] = scenario.gpus
+    return make_option(base, remedy, change, scenario, cost_usd=cost)
 
 
 def on_card(base: Base, card: Gpu, *, any_format: bool = False) -> Scenario | None:
@@ -181,13 +195,11 @@ def on_card(base: Base, card: Gpu, *, any_format: bool = False) -> Scenario | No
 
     With ``any_format`` the format is going to change too, so need not run.
     """
-    scenario = base.scenario
+    scenario, known = base.scenario, base.knowledge
     if base.request.backend and default_backend(card) != scenario.backend:
         return None
-    framework = scenario.framework
-    if not any_format and not runs(
-        base.knowledge, framework, scenario.precision, card, scenario.model
-    ):
+    setup = scenario.framework, scenario.precision, card, scenario.model
+    if not any_format and not runs_as_stated(known, *setup):
         return None
     return replace(
         scenario,
@@ -201,7 +213,7 @@ def on_card(base: Base, card: Gpu, *, any_format: bool = False) -> Scenario | No
 @by_identity
 def current_cards(knowledge: Knowledge) -> Sequence[CardRow]:
     """Cards and machines one could still buy or rent, smallest and cheapest first; sorted once."""
-    rows = (row for row in catalogue.cards(knowledge) if _is_current(row, knowledge))
+    rows = [row for row in catalogue.cards(knowledge) if _is_current(row, knowledge)]
     return sorted(rows, key=_smallest_and_cheapest)
 
 
@@ -216,8 +228,7 @@ def _is_current(row: CardRow, knowledge: Knowledge) -> bool:
 
 
 def _smallest_and_cheapest(row: CardRow) -> tuple[int, bool, float, str]:
-    price = row.launch_price_usd
-    return (row.vram_bytes, price is None, price or 0.0, row.name)
+    return (row.vram_bytes, not row.launch_price_usd, row.launch_price_usd or 0.0, row.name)
 
 
 def _second(base: Base, *_: object) -> Iterator[Option]:
@@ -226,31 +237,26 @@ def _second(base: Base, *_: object) -> Iterator[Option]:
     Only where the framework deals out layers: one that splits every tensor uses no more of the
     larger card than the smaller one has.
     """
-    gpu, found = base.scenario.gpu, 0
-    if gpu is None or base.fits or not _takes_another(base, gpu):
+    scenario, gpu, found = base.scenario, base.scenario.gpu, 0
+    if gpu is None or gpu.segment == "mobile" or base.knowledge.gpus.get(gpu.name) is not gpu:
+        return
+    by_layer = can_grow(base) and scenario.framework.multi_gpu[0] == "layer"
+    if base.fits or scenario.gpus > 1 or scenario.cards or not by_layer:
         return
     for name in base.knowledge.second_cards:
         second = base.knowledge.gpus[name]
-        scenario = _beside(base, gpu, second)
-        if scenario is None or (free_bytes(scenario, base.knowledge) or 0) < 0:
+        both = _beside(base, gpu, second)
+        if both is None or (free_bytes(both, base.knowledge) or 0) < 0:
             continue
         change: dict[str, object] = {"gpu": f"{gpu.name}{TOGETHER}{second.name}"}
         if base.request.gpus:
-            change["gpus"] = scenario.gpus
-        price = second.launch_price_usd
-        option = make_option(base, SECOND, change, scenario, cost_usd=price)
+            change["gpus"] = both.gpus
+        option = make_option(base, SECOND, change, both, cost_usd=second.launch_price_usd)
         if option.fits:
             yield option
             found += option.margin != "thin"
         if found == _MOST_SECOND_CARDS:
             return
-
-
-def _takes_another(base: Base, gpu: Gpu) -> bool:
-    scenario = base.scenario
-    alone = scenario.gpus == 1 and not scenario.cards and gpu.segment != "mobile"
-    known = base.knowledge.gpus.get(gpu.name) is gpu
-    return alone and known and can_grow(base) and scenario.framework.multi_gpu[0] == "layer"
 
 
 def _beside(base: Base, gpu: Gpu, second: Gpu) -> Scenario | None:
@@ -263,19 +269,13 @@ def _beside(base: Base, gpu: Gpu, second: Gpu) -> Scenario | None:
     together = (gpu.vram_bytes or 0) + (second.vram_bytes or 0)
     if together < stored_bytes(base, base.scenario) * _LEAST_ON_CARDS:
         return None
-    cards, now = _pair(base.knowledge, gpu, second), base.scenario
-    if cards is None or not cards.each:
-        return None
-    if not runs(base.knowledge, now.framework, now.precision, cards.gpu, now.model):
-        return None
-    return replace(now, gpu=cards.gpu, gpus=cards.count, cards=cards.each)
-
-
-def _pair(knowledge: Knowledge, gpu: Gpu, second: Gpu) -> Cards | None:
-    try:
-        return find_cards(knowledge, f"{gpu.name}{TOGETHER}{second.name}")
-    except UserError:
-        return None
+    now = base.scenario
+    with suppress(UserError):
+        cards = find_cards(base.knowledge, f"{gpu.name}{TOGETHER}{second.name}")
+        setup = now.framework, now.precision, cards.gpu, now.model
+        if cards.each and runs(base.knowledge, *setup):
+            return replace(now, gpu=cards.gpu, gpus=cards.count, cards=cards.each)
+    return None
 
 
 def fewest_cards(base: Base, options: Sequence[Option]) -> int | None:

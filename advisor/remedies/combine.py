@@ -113,9 +113,10 @@ def _less_lossy(base: Base, gentle: Bounds, text: Sequence[Plan]) -> Iterator[Op
 
 
 def _keeping_context(base: Base, found: Sequence[Option], gentle: Bounds) -> Sequence[Option]:
-    """Sets that keep a context that was stated, where all that was found cuts it."""
-    whole = any(o.scenario.context_tokens >= base.scenario.context_tokens for o in found)
-    if whole or not found or base.request.context is None:
+    """Sets that keep a context that was stated, where all that was found cuts it or loses much."""
+    tokens, little = base.scenario.context_tokens, base.knowledge.policy["little_loss_percent"]
+    kept = [o.quality_cost_percent or 0.0 for o in found if o.scenario.context_tokens >= tokens]
+    if min(kept, default=little + 1) <= little or not found or base.request.context is None:
         return []
     return _gentle_sets(base, replace(gentle, context_kept=1.0), gentle)
 
@@ -172,9 +173,8 @@ def acceptable(base: Base, option: Option, limits: Bounds) -> bool:
     """Whether a single change fits, on this machine and with this model, within the bounds."""
     after, before = option.scenario, base.scenario
     elsewhere = option.effort in {"rebuild", "purchase"} or after.model.name != before.model.name
-    if elsewhere or not option.fits or unserved_context(after):
-        return False
-    if limits.roomy and option.margin == "thin":
+    thin = limits.roomy and option.margin == "thin"
+    if elsewhere or thin or not option.fits or unserved_context(after):
         return False
     other = after.precision is not before.precision
     loses = other and not (limits.takes(after.precision) and _has_quick_kernels(after))

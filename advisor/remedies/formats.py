@@ -116,7 +116,7 @@ def _later(precision: Format, gpu: Gpu | None, own: str) -> tuple[bool, bool]:
 def _outdone(one: Sized, others: Sequence[Sized], scenario: Scenario) -> bool:
     """Whether a server has one of as many bits, no larger, that this card has units for.
 
-    Only where nobody measured what either loses.
+    Only where nobody measured what either loses; FP8 also where nobody says which units there are.
     """
     (precision, size), model, gpu = one, scenario.model, scenario.gpu
     measured = support.format_loss(precision, model) is not None
@@ -125,7 +125,7 @@ def _outdone(one: Sized, others: Sequence[Sized], scenario: Scenario) -> bool:
     return not support.is_native(precision, gpu) and any(
         other.class_bits == precision.class_bits
         and stored <= size
-        and support.is_native(other, gpu) is True
+        and support.is_native(other, gpu) in ((True, None) if other.family == "fp8" else (True,))
         and support.format_loss(other, model) is None
         for other, stored in others
         if other is not precision

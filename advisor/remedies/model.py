@@ -20,7 +20,7 @@ from advisor.knowledge.types import Format
 from advisor.models.stored_tensors import Model
 from advisor.remedies.assessment import merit_points
 from advisor.remedies.formats import Sized, faithful_formats
-from advisor.remedies.framework import in_a_server
+from advisor.remedies.framework import in_a_server, small_step_plans, text_alone_plans
 from advisor.remedies.kv_cache import part_out, where_a_part_moves
 from advisor.remedies.option import (
     Base,
@@ -33,7 +33,7 @@ from advisor.remedies.option import (
     sized_record,
     stored_bytes,
 )
-from advisor.remedies.search import held_share, holds_few
+from advisor.remedies.search import Plan, held_share, holds_few
 from advisor.scenario import Scenario, can_split, offloads, support
 from advisor.scenario.capability import is_obtainable
 from advisor.scenario.choices import runs as can_run
@@ -47,11 +47,9 @@ _LEAST_OF_A_STEP, _SMALL, _LARGE = 0.35, 6e9, 5e10
 """Of the next smaller model of a series: its share of the parameters; those that are few, many."""
 _MOST_TIMES_LARGER, _FEW_ACTIVE = 2.5, 0.35
 """A mixture beside a dense model: its parameters, and those that a token uses, at most."""
-_OF_A_CLASS = 1.25
-"""How much larger, or slower, a model may be that stands for another."""
-_FOUR_BITS, _EIGHT_BITS, _FEW_BITS = 4, 8, 3.3
-_FEWEST_BITS = 4.25
-"""Of the formats a smaller model is offered in, the fewest bits per weight."""
+_OF_A_CLASS = 1.25  # how much larger, or slower, a model may be that stands for another
+_FOUR_BITS, _EIGHT_BITS, _FEW_BITS, _FEWEST_BITS = 4, 8, 3.3, 4.25
+"""The last: of the formats a smaller model is offered in, the fewest bits per weight."""
 
 
 def propose(base: Base, *_: object) -> Iterator[Option]:
@@ -145,28 +143,37 @@ def _in_best_format(base: Base, model: Model, remedy: Remedy) -> Option | None:
     found = _placed(base, model)
     if found is None:
         return None
-    scenario, precision = found
-    change: dict[str, object] = {"model": model.name}
+    plan, precision = found
+    change: dict[str, object] = {"model": model.name, **plan.change}
     if precision is not base.scenario.precision:
         change["precision"] = precision.name
     if base.request.config:
         change["config"] = None
-    other = on_the_larger(base, replace(scenario, precision=precision))
+    other = on_the_larger(base, replace(plan.scenario, precision=precision))
     effort: Effort = "rebuild" if other.framework is not base.scenario.framework else remedy.effort
     option = make_option(base, remedy, change, other, effort=effort, steps=len(change))
     return option if option.fits else None
 
 
-def _placed(base: Base, model: Model) -> tuple[Scenario, Format] | None:
+def _placed(base: Base, model: Model) -> tuple[Plan, Format] | None:
     """Wholly on the cards where they hold it, else split as was stated; with its format."""
     own = base.scenario
     whole = [replace(own, gpu_layers=None, cpu_experts=0)] if offloads(own) else []
     for start in (*in_a_server(base), *whole, own):
         scenario = _with_model(base, start, model)
-        precision = _best_format(base, scenario) if scenario else None
-        if scenario and precision:
-            return scenario, precision
+        for plan in _ways(base, scenario) if scenario else ():
+            if precision := _best_format(base, plan.scenario):
+                return plan, precision
     return None
+
+
+def _ways(base: Base, scenario: Scenario) -> Iterator[Plan]:
+    """As it is; in a server, which keeps much for both, else without images or in small steps."""
+    there, images = replace(base, scenario=scenario), base.scenario.model.vision_parameters
+    yield Plan(scenario)
+    if scenario.framework.serves_batches:
+        others = (*text_alone_plans(there), *small_step_plans(there))
+        yield from (plan for plan in others if not (images and plan.scenario.text_only))
 
 
 def _best_format(base: Base, scenario: Scenario) -> Format | None:

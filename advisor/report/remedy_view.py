@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _SAME_SPEED = 0.03
 _SMALL_LOSS = 1.0
 _STEPS = ("ubatch", "max_num_batched_tokens")
-_MEMORY = ("max_num_batched_tokens", "gpu_memory_utilization", "eager")
+_MEMORY = ("text_only", "max_num_batched_tokens", "gpu_memory_utilization", "eager")
 
 
 def caveats_of(told: Mapping[str, str]) -> list[str]:
@@ -104,7 +104,7 @@ def _besides(doc: Advice, item: Recommendation) -> list[str]:
     if not subject:
         return []
     setup, asked = item.setup, doc.scenario
-    found = dict(differences(doc, setup))
+    found = {**dict(differences(doc, setup)), **_of_memory(item)}
     if setup.context_tokens < asked.context_tokens:
         found["context"] = say("change.context.only", n=f.count(setup.context_tokens))
     if setup.batch < asked.batch:
@@ -160,9 +160,12 @@ def _moved(doc: Advice, setup: SetupDoc, sign: int) -> str:
 
 def changes(doc: Advice, item: Recommendation | Alternative | OptionDoc) -> list[str]:
     """Say in words everything in which a what-if differs from the request."""
-    told = [words for _, words in differences(doc, item.setup)]
+    return list({**dict(differences(doc, item.setup)), **_of_memory(item)}.values())
+
+
+def _of_memory(item: Recommendation | Alternative | OptionDoc) -> dict[str, str]:
     change = {key: item.change[key] for key in _MEMORY if key in item.change}
-    return told + [say(f"change.{key}", n=_claimed(n) or f"{n:,}") for key, n in change.items()]
+    return {key: say(f"change.{key}", n=_claimed(n) or f"{n:,}") for key, n in change.items()}
 
 
 def differences(doc: Advice, setup: SetupDoc) -> Iterator[tuple[str, str]]:
@@ -181,14 +184,11 @@ def differences(doc: Advice, setup: SetupDoc) -> Iterator[tuple[str, str]]:
         yield "gpus" if more or unequal else "gpu", words
     if setup.model != asked.model.name:
         yield "model", say("change.model", model=setup.model)
-    elif setup.model_parameters < asked.model.parameters:
-        yield "text_only", say("change.text_only")
     if setup.framework != asked.framework:
         yield "framework", say("change.framework", framework=setup.framework)
     if setup.precision != asked.precision:
         yield "precision", say("change.precision", format=setup.precision)
-    if setup.kv_cache != asked.kv_cache:
-        kind = setup.kv_cache
+    if (kind := setup.kv_cache) != asked.kv_cache:
         yield "kv_cache", say("change.kv_cache", article=article(kind), type=kind)
     if setup.context_tokens != asked.context_tokens:
         yield "context", say("change.context", n=f.count(setup.context_tokens))

@@ -192,6 +192,15 @@ def runs(
     return choices_for(knowledge, gpu, model).runs(framework, precision)
 
 
+def runs_as_stated(
+    knowledge: Knowledge, framework: Framework, precision: Format, gpu: Gpu | None, model: Model
+) -> bool:
+    """Whether it runs, also a format that only other releases or a plugin of it have."""
+    if precision.name in framework.formats:
+        return runs(knowledge, framework, precision, gpu, model)
+    return _beyond((precision,), framework, gpu, model) is not None
+
+
 def obtainable(
     pairs: Iterable[Pair], model: Model, gpu: Gpu | None, knowledge: Knowledge
 ) -> Sequence[Pair]:
