@@ -77,7 +77,7 @@ def cleaned(pairs: Pairs) -> dict[str, FactValue]:
 
 
 def _request(request: Request, scenario: Scenario) -> Pairs:
-    trained = scenario.model.trained_context_tokens
+    trained = scenario.model.trained_context_tokens or float("inf")
     yield "request.gpus", scenario.gpus
     yield "request.context", scenario.context_tokens
     yield "request.context_stated", request.context is not None
@@ -90,7 +90,8 @@ def _request(request: Request, scenario: Scenario) -> Pairs:
     yield "request.flash_attention", scenario.flash_attention
     yield "request.offload_stated", offloads(scenario)
     yield "request.framework_stated", request.framework is not None
-    yield "request.context_beyond_training", bool(trained and scenario.context_tokens > trained)
+    yield "request.precision_stated", request.precision is not None
+    yield "request.context_beyond_training", scenario.context_tokens > trained
     yield "request.context_stretched", stretches(scenario)
     yield "request.split", split_of(scenario)
     yield "request.split_stated", scenario.split is not None
@@ -137,8 +138,7 @@ def attention_kind(model: Model) -> str:
         return "hybrid"
     if shape.mla:
         return "mla"
-    fewer = "mqa" if shape.kv_heads == 1 else "gqa"
-    return "mha" if shape.kv_heads == shape.heads else fewer
+    return "mha" if shape.kv_heads == shape.heads else "mqa" if shape.kv_heads == 1 else "gqa"
 
 
 def _model(model: Model, scenario: Scenario) -> Pairs:

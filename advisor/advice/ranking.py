@@ -20,11 +20,11 @@ from advisor.rules.language.model import PerTerm, Rule, RuleSet, Score, what_hel
 from advisor.scenario.figures import certainty_of, partly_guessed
 
 _ALTERNATIVES = 3
-_FRAMEWORK_FACT = "option.framework"
+_FRAMEWORK_FACT, _EFFORT = "option.framework", "option.effort"
 _HOLDS_FEW, _HOLDS_MOST, _USABLE = "option.holds_few", "option.holds_most", "option.usable_speed"
 _OTHER_MODEL, _BETTER_MODEL = "option.related", "option.rated_higher"
 READ = (
-    ACTION_FACT, _FRAMEWORK_FACT, DOMINATED_BY,
+    ACTION_FACT, _FRAMEWORK_FACT, _EFFORT, DOMINATED_BY,
     _HOLDS_FEW, _HOLDS_MOST, _USABLE, _OTHER_MODEL, _BETTER_MODEL,
 )  # fmt: skip
 """What is read of an option beside the facts that scores count."""
@@ -68,7 +68,7 @@ def rank(
     facts: Mapping[str, FactValue],
     options: Sequence[OptionFacts],
 ) -> Ranking:
-    """Turn firings into an ordered list, one entry per action.
+    """Turn firings into an ordered list, one entry per action; of sets one that is bought, too.
 
     The facts are those of the scenario, concluded ones included.
     """
@@ -184,9 +184,11 @@ def _order(scored: _Marked) -> tuple[float, str, str]:
 
 
 def _best_of_each_action(scored: Sequence[_Marked], values: _Values) -> list[_Marked]:
-    by_action: dict[FactValue, list[_Marked]] = {}
+    by_action: dict[tuple[FactValue, bool], list[_Marked]] = {}
     for item in sorted(scored, key=_order):
-        by_action.setdefault(values[item.option][ACTION_FACT], []).append(item)
+        facts = values[item.option]
+        kind = facts[ACTION_FACT], facts.get(_EFFORT) == "purchase"
+        by_action.setdefault(kind, []).append(item)
     best = []
     for items in (_most_held_first(of_one, values) for of_one in by_action.values()):
         first = items[0]

@@ -81,7 +81,7 @@ def _plans(base: Base) -> Iterator[tuple[Plan, Machine]]:
     policy = base.knowledge.policy
     losses = (None, policy["barely_lossy_percent"], policy["little_loss_percent"])
     ways = [_Way(_within(loss), _floor(base, loss)) for loss in losses]
-    if not base.request.framework and base.scenario.precision.family != _FP8:
+    if base.scenario.precision.family != _FP8:
         ways.append(_Way(_native_fp8, base.scenario.model.parameters))
     found = [p for machines in kinds for way in ways if (p := _smallest(base, machines, way))]
     if not found:
@@ -193,14 +193,18 @@ def _within(loss: float | None) -> Callable[[Base, Machine], Plan | None]:
 
 
 def _native_fp8(base: Base, machine: Machine) -> Plan | None:
-    """In FP8, in the framework that runs it, where the cards compute in it."""
+    """In FP8, here or in the framework that runs it, where the cards compute in it."""
     plan = _on(base, machine, any_format=True)
-    if plan is None:
+    if plan is None or not plan.scenario.gpu:
         return None
     card, there = plan.scenario.gpu, replace(base, scenario=plan.scenario)
-    for family in families_elsewhere(plan.scenario, base.knowledge):
+    for precision in worth_having(plan.scenario, base.knowledge):
+        if precision.family == _FP8 and support.is_native(precision, card):
+            return with_format(plan, precision)
+    elsewhere = families_elsewhere(plan.scenario, base.knowledge)
+    for family in () if base.request.framework else elsewhere:
         precision, framework = family[0]
-        if precision.family == _FP8 and card and support.is_native(precision, card):
+        if precision.family == _FP8 and support.is_native(precision, card):
             scenario = in_framework(there, framework, precision)
             if scenario is None or not _splits(scenario):
                 return None
