@@ -31,8 +31,8 @@ _OF_TENSORS: Final = re.compile(
 )
 """Types of single kinds of tensors behind that of a mix: ``AProjQ8``, ``w2Q2K``."""
 BITS_PER_WEIGHT: Final = re.compile(
-    r"(?<![a-z0-9.])(?:(?P<maker>exl[23]|gguf)[-_ ]*)?(?:sc[-_ ])?(?P<bits>\d(?:\.\d{1,6})?)[-_ ]?"
-    r"(?:bpw|bits?[-_ /]?(?:per[-_ ])?weight)(?:[-_ ]*(?:h|hb|head|ng|v)\d)*"
+    r"(?<![a-z0-9.])(?:(?P<maker>exl[23]|gguf|mlx)[-_ ]*)?(?:sc[-_ ])?(?P<bits>\d(?:\.\d{1,6})?)"
+    r"[-_ ]?(?:bpw|bits?[-_ /]?(?:per[-_ ])?weight)(?:[-_ ]*(?:h|hb|head|ng|v)\d)*"
     r"(?:[-_ ]*(?P<after>exl[23]))?(?![a-z0-9])"
 )
 """Behind the bits may stand those of other tensors: ``4.0bpw_H6``, ``3.05bpw_h5_ng5``."""
@@ -77,7 +77,7 @@ def patterned(knowledge: Knowledge, text: str) -> _Found | None:
         return usual and (usual[0], _UNSAID, False)
     if folded in _GGUF_ALONE:
         return find_format_candidates(knowledge, _USUAL_TYPE), _TYPE_UNSAID, False
-    if found := _FRACTION.fullmatch(folded):
+    if (found := _MEAN.fullmatch(folded)) and "." in found[1]:
         return _by_bits(knowledge, "gguf", float(found[1]))
     ungrouped = _ROWS.sub("", _GROUP.sub("", folded))
     if ungrouped not in {folded, ""}:
@@ -90,11 +90,12 @@ _NO_BITS: Final = _BITS_UNSAID | _GGUF_ALONE | {"gptq", "awq", "mlx"}
 """Words for formats that come in several sizes."""
 _USUAL_TYPE: Final = "Q4_K_M"
 _TYPE_UNSAID: Final = f", since nothing tells its type; {_USUAL_TYPE} is usual"
-_FRACTION: Final = re.compile(r"(?:dynamic[-_ ])?(\d\.\d{1,3})[-_ ]?bits?")
-"""A mean over all tensors, as makers of mixed GGUF files tell it: ``1.58-bit``."""
+_MEAN: Final = re.compile(r"(?:dynamic[-_ ])?(\d(?:\.\d{1,3})?)[-_ ]?bits?")
+"""Over all tensors, as makers of mixed files tell it, GGUF where there is a point: ``1.58-bit``."""
 _CLASS: Final = re.compile(r"(?<=_k)[\s_-]*(small|medium|large)\b")
 _REMARK: Final = re.compile(
-    r"\s*\([^()]*\)|\b(?:dynamic|ud)[-_ ]v?2(?:\.0)?\b|^mostly\s|(?<=\w)\s+-\s+[\d.]+ ?bpw$"
+    r"\s*\([^()]*\)|^\d\.\d+[-_ ]?bits?[-_ ](?=i?q\d)|\b(?:dynamic|ud)[-_ ]v?2(?:\.0)?\b"
+    r"|^mostly\s|(?<=\w)\s+-\s+[\d.]+ ?bpw$"
 )
 """Beside a type, as llama.cpp prints it too: ``mostly Q8_0``, ``IQ3_XXS - 3.0625 bpw``."""
 _SAYS_NOTHING: Final = frozenset(
@@ -188,22 +189,21 @@ def bits_of_family(precision: str, held: str | None) -> str:
 
 
 def in_words_of(said: str, runs: Collection[str]) -> str:
-    """Give a type of GGUF as MLX's of as many bits, bits per weight as GGUF's, where it runs those.
-
-    Args:
-        said: The precision that was stated.
-        runs: The formats of the runtime that is stated; nothing for none.
-    """
+    """Give a stated precision as its own kind of file to a runtime that ``runs`` those formats."""
     folded = said.strip().casefold()
     if GGUF_TYPE.fullmatch(folded):
         bits = "".join(filter(str.isdigit, said))[:1]
         return next((one for one in runs if one == f"MLX {bits}-bit"), said)
-    exl = next((one[:4] for one in runs if _PACKED_BY.match(one) and one.startswith("EXL")), "")
-    if exl and (mean := _FRACTION.fullmatch(f"{folded.removesuffix('bit')}bit")):
-        return f"{exl} {mean[1]}bpw"
+    if any(one.startswith("EXL") for one in runs) and (mean := _MEAN.fullmatch(folded)):
+        listed = any(one.endswith(f" {mean[1]}.0bpw") for one in runs)
+        return said if listed else f"{mean[1]}bpw"
+    if own := next((one for one in runs if plain_key(one) == f"{plain_key(folded)}modelopt"), ""):
+        return own
     told = BITS_PER_WEIGHT.fullmatch(folded)
-    ours = told and not (told["maker"] or told["after"]) and _USUAL_TYPE in runs
-    return f"gguf {said}" if ours else said
+    if told is None or told["maker"] or told["after"]:
+        return said
+    maker = "gguf" if _USUAL_TYPE in runs else "mlx" if "MLX 4-bit" in runs else ""
+    return f"{maker} {said}".strip()
 
 
 class FormatSaid(Struct, frozen=True):
@@ -223,8 +223,8 @@ _WORDS: Final[Sequence[tuple[str, str]]] = (
     (r"mxfp8", "MXFP8"),
     (r"(w4a16|int4)[-_ ]?(auto[-_ ]?round|gptq)", "GPTQ 4-bit"),
     (r"auto[-_ ]?round([-_ ]?(w4a16|int4|4[-_ ]?bits?))?", "GPTQ 4-bit"),
-    (r"gptq[-_ ]?(int8|8[-_ ]?bits?|w8a16)", "GPTQ 8-bit"),
-    (r"gptq[-_ ]?(int3|3[-_ ]?bits?)", "GPTQ 3-bit"),
+    (r"(gptq[-_ ])?int4[-_ ]int8mix", "INT4-INT8Mix"),
+    (r"gptq[-_ ]?(?:int([38])|([38])[-_ ]?bits?|w(8)a16)", "GPTQ N-bit"),
     (r"awq[-_ ]?(int8|8[-_ ]?bits?)|((awq|int8)[-_ ]?)?w8a16([-_ ]?(awq|int8))?", "GPTQ 8-bit"),
     (r"gptq([-_ ]?(int4|4[-_ ]?bits?|w4a16))?|4[-_ ]?bits?[-_ ]?gptq", "GPTQ 4-bit"),
     (r"(awq|int4|4[-_ ]?bits?)[-_ ]awq|awq([-_ ]?(int4|4[-_ ]?bits?|w4a16|marlin))?", "AWQ 4-bit"),

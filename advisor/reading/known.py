@@ -26,6 +26,7 @@ from advisor.knowledge.index import (
     model_words,
     models_called,
     models_published,
+    plain_key,
     spellings_with,
 )
 from advisor.knowledge.names import find_format_candidates
@@ -340,7 +341,8 @@ class FormatRead(Struct, frozen=True):
 
     def said(self, text: str, chosen: Format) -> tuple[str, ...]:
         """Say in a sentence which format was taken; nothing where it is listed just so."""
-        return (f"{text.strip()} is sized as {chosen.name}{self.remark}.",) if self.remark else ()
+        listed = not self.remark or plain_key(chosen.name).endswith(plain_key(text))
+        return () if listed else (f"{text.strip()} is sized as {chosen.name}{self.remark}.",)
 
 
 @by_text
@@ -357,6 +359,34 @@ def read_format(knowledge: Knowledge, text: str) -> FormatRead:
         if found is None:
             raise
         return FormatRead(*found)
+
+
+_NOTHING_SAID: Final = re.compile(r"none|default|auto|original|published|any|native", re.IGNORECASE)
+_UNPACKED: Final = re.compile(
+    r"(?:un|non[- ]?|not )quanti[sz]ed|no[- ]quant(?:i[sz]ation)?|full(?:[- ]precision)?"
+    r"|w16a16|(?:fp|bf)16 ?(?:/|or) ?(?:fp|bf)16",
+    re.IGNORECASE,
+)
+_BITS_BESIDE: Final = re.compile(
+    r"(?:(?:torchao|quanto|onnx|openvino|quanti[sz]ed(?: \w\w)?|a?sym|woq)[-_ ]+)?"
+    r"(int\d|\d{1,2}[- ]?bit)s?(?:wo(?:-\d{2,3})?|"
+    r"\s*\((?!bits|exp)[^()]*\)|"
+    r"[-_ ]+(?:quant\w*|weights?|only|wo|precision|b?float(?:16|32)?|a?sym))*",
+    re.IGNORECASE,
+)
+_KIND_BEHIND: Final = re.compile(
+    r"(.+?)\s*\((gptq|awq|gguf|mlx|exl[23]|bnb|bitsandbytes)\)", re.IGNORECASE
+)
+"""A family of formats beside words that say nothing of it: ``4-bit quant``."""
+
+
+def stated(precision: str | None) -> str:
+    """Give the precision that was stated: nothing where the word leaves it open."""
+    text = _KIND_BEHIND.sub(r"\2 \1", (precision or "").strip())
+    if _NOTHING_SAID.fullmatch(text):
+        return ""
+    bits = _BITS_BESIDE.fullmatch(text)
+    return "16-bit" if _UNPACKED.fullmatch(text) else bits[1] if bits else text
 
 
 def is_mix(knowledge: Knowledge, text: str) -> bool:

@@ -15,12 +15,13 @@ from advisor.knowledge.names import find_kv_type, runtime_said
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.models.stored_tensors import PACKED, Model, shown_name
 from advisor.reading.format_patterns import (
+    GGUF_TYPE,
     bits_of_family,
     in_words_of,
     library_format,
     said_in,
 )
-from advisor.reading.known import read_format
+from advisor.reading.known import read_format, stated
 from advisor.scenario import divides, sharing, support, ways_for
 from advisor.scenario.capability import is_obtainable
 from advisor.scenario.instead import Held, Way
@@ -71,29 +72,6 @@ def formats_for(text: str, model: Model | None, knowledge: Knowledge) -> tuple[F
     return tuple({f.name: f for f in (*released, *alike, *plain)}.values())
 
 
-_NOTHING_SAID: Final = re.compile(r"none|default|auto|original|published|any|native", re.IGNORECASE)
-_UNPACKED: Final = re.compile(
-    r"(?:un|non[- ]?|not )quanti[sz]ed|no[- ]quant(?:i[sz]ation)?|full(?:[- ]precision)?"
-    r"|w16a16|(?:fp|bf)16 ?(?:/|or) ?(?:fp|bf)16",
-    re.IGNORECASE,
-)
-_BITS_BESIDE: Final = re.compile(
-    r"(?:(?:torchao|quanto|onnx|openvino|quanti[sz]ed)[-_ ]+)?(int\d|\d{1,2}[- ]?bit)s?(?:\s*"
-    r"\((?!bits|exp)[^()]*\)|[-_ ]+(?:quant\w*|weights?|only|precision|b?float(?:16|32)?|a?sym))*",
-    re.IGNORECASE,
-)
-"""A family of formats beside words that say nothing of it: ``4-bit quant``."""
-
-
-def stated(precision: str | None) -> str:
-    """Give the precision that was stated: nothing where the word leaves it open."""
-    text = (precision or "").strip()
-    if _NOTHING_SAID.fullmatch(text):
-        return ""
-    bits = _BITS_BESIDE.fullmatch(text)
-    return "16-bit" if _UNPACKED.fullmatch(text) else bits[1] if bits else text
-
-
 def taken_said(
     request: Request, named: str, chosen: Format, framework: Framework, knowledge: Knowledge
 ) -> tuple[str, ...]:
@@ -118,7 +96,7 @@ def _format_said(
         return ()
     own = in_words_of(text, framework.formats)
     read = read_format(knowledge, bits_of_family(own, named))
-    if own != text and not read.remark:
+    if own != text and GGUF_TYPE.fullmatch(text.casefold()):
         return (f"{text} is a type of GGUF files: {chosen.name}, of as many bits, is sized.",)
     return read.said(text, chosen)
 
@@ -188,8 +166,9 @@ def caches_asked(
     Raises:
         RequestError: Unknown.
     """
-    both = request.kv_cache or "f16"
-    key, value = request.kv_cache_k or both, request.kv_cache_v or both
+    pair = _PAIR.fullmatch((both := request.kv_cache or "f16").strip())
+    key = request.kv_cache_k or (pair[1] if pair else both)
+    value = request.kv_cache_v or (pair[2] if pair else both)
     kind = _cache(key, knowledge, framework)
     return kind, kind if value == key else _cache(value, knowledge, framework)
 
@@ -214,6 +193,11 @@ def _cache(text: str, knowledge: Knowledge, framework: Framework | None) -> KvTy
 
 
 _WIDE: Final = 16
+_PAIR: Final = re.compile(
+    r"(?:k\W+)?([\w.-]*\d[\w.-]*)(?:\s*[,/;+]\s*|\s+(?=v\b))(?:v\W+)?([\w.-]*\d[\w.-]*)",
+    re.IGNORECASE,
+)
+"""The types of keys and of values: ExLlama's ``8,4``, ``q8_0/q5_1``, ``K q8_0 V q4_0``."""
 
 
 def _caches_said(request: Request, knowledge: Knowledge, framework: Framework) -> Iterator[str]:

@@ -35,6 +35,13 @@ def test_a_family_takes_its_bits_from_the_name(model: str, precision: str, taken
         ("3.5bpw", "ExLlamaV2", "exl2"),
         ("3.5bpw", None, "exl"),
         ("q4", "MLX-LM", "mlx"),
+        ("3.3bpw", "MLX-LM", "mlx"),
+        ("2.7 bits", "ExLlamaV2", "exl2"),
+        ("2bit", "ExLlamaV2", "exl2"),
+        ("3.5 bits", "ExLlamaV3", "exl3"),
+        ("2.7 bits", "llama.cpp", "gguf"),
+        ("EXL2 4.0bpw", "TabbyAPI", "exl2"),
+        ("4.0bpw", "TabbyAPI", "exl3"),
     ],
 )
 def test_bits_are_those_of_the_runtime(precision: str, framework: str | None, family: str) -> None:
@@ -42,3 +49,50 @@ def test_bits_are_those_of_the_runtime(precision: str, framework: str | None, fa
     request = Request(gpu=card, model="qwen3 8b", precision=precision, framework=framework)
     found = resolve(request, KNOWN)
     assert found.precision.family.startswith(family)
+
+
+@pytest.mark.parametrize(
+    ("precision", "framework", "taken"),
+    [
+        ("2.3bpw", "ExLlamaV2", "EXL2 2.3bpw"),
+        ("2.51bit-IQ2_M", None, "IQ2_M"),
+        ("int4 (gptq)", None, "GPTQ 4-bit"),
+        ("4-bit (AWQ)", "vLLM", "AWQ 4-bit"),
+        ("quantized to 8 bits", "llama.cpp", "Q8_0"),
+        ("sym_int4", "vLLM", "AWQ 4-bit"),
+        ("sym_int8", "llama.cpp", "Q8_0"),
+        ("int8dq", "SGLang", "INT8 W8A8"),
+        ("int8wo", "SGLang", "GPTQ 8-bit"),
+        ("int4wo-128", "SGLang", "AWQ 4-bit"),
+        ("fp8dq-per_row", "SGLang", "FP8"),
+        ("int4_awq", "TensorRT-LLM", "INT4 AWQ (ModelOpt)"),
+        ("int4_awq", "vLLM", "AWQ 4-bit"),
+        ("int8 weight-only", "TensorRT-LLM", "INT8 (ModelOpt)"),
+        ("int4-int8mix", "vLLM", "GPTQ 4-bit"),
+        ("q8f16_0", "MLC-LLM", "Q8_0"),
+        ("q0f32", "MLC-LLM", "F32"),
+    ],
+)
+def test_words_of_each_runtime(precision: str, framework: str | None, taken: str) -> None:
+    request = Request(gpu="L40S", model="qwen3 8b", precision=precision, framework=framework)
+    assert resolve(request, KNOWN).precision.name == taken
+
+
+@pytest.mark.parametrize(
+    ("cache", "framework", "taken"),
+    [
+        ("8,4", "ExLlamaV3", ("exl-q8", "exl-q4")),
+        ("q8_0/q4_0", "llama.cpp", ("q8_0", "q4_0")),
+        ("K q8_0 V q5_1", "llama.cpp", ("q8_0", "q5_1")),
+        ("q8/q8", "llama.cpp", ("q8_0", "q8_0")),
+    ],
+)
+def test_keys_and_values_of_their_own(cache: str, framework: str, taken: tuple[str, str]) -> None:
+    request = Request(gpu="L40S", model="qwen3 8b", kv_cache=cache, framework=framework)
+    found = resolve(request, KNOWN)
+    assert (found.kv_cache_k.name, found.kv_cache_v.name) == taken
+
+
+def test_a_mix_of_int4_and_int8_is_said_in_a_name() -> None:
+    found = resolve(Request(gpu="8x H100", model="QuantTrio/GLM-4.6-GPTQ-Int4-Int8Mix"), KNOWN)
+    assert (found.model.name, found.precision.name) == ("GLM-4.6", "GPTQ 4-bit")

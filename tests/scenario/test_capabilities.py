@@ -427,7 +427,14 @@ def test_tgi_runs_what_its_transformers_knows(
     assert bool(problems) == bool(said)
 
 
-_INTEGERS = {"Q8_0", "INT8 W8A8", "GPTQ 8-bit", "INT8 (bitsandbytes)", "MLX 8-bit"}
+_INTEGERS = {
+    "Q8_0",
+    "INT8 W8A8",
+    "GPTQ 8-bit",
+    "INT8 (bitsandbytes)",
+    "MLX 8-bit",
+    "INT8 (ModelOpt)",
+}
 
 
 @pytest.mark.parametrize("card", ["T4", "A100", "RTX 4090", "H100", "B200", "M3 Max"])
