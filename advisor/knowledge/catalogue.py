@@ -129,7 +129,7 @@ def can_have(knowledge: Knowledge, gpu: Gpu, size: int) -> bool:
     """Whether a card that shares its memory is sold with this much, as far as that is known."""
     if gpu.vram_sizes:
         return size in gpu.vram_sizes
-    if gpu.vram_bytes is not None and not gpu.unified_memory:
+    if gpu.vram_bytes is not None and (not gpu.unified_memory or gpu.segment == "edge"):
         return False
     least, most = open_range(knowledge)
     if gpu.vram_bytes is not None:

@@ -28,6 +28,7 @@ _BOARD = re.compile(
 _SIZE = re.compile(r"\d+gb")
 
 _GPU_REWRITES = (
+    (re.compile(r"(?:\bmig[ -])?\b(\d)g\.(\d+)gb\b"), r"mig \1slices \2gb"),
     (re.compile(r"\blaptop\b"), "mobile"),
     (re.compile(r"\bmax[ -]?q\b"), "maxq"),
     (re.compile(r"\b(\d+)[ -]?(?:gib|gb|g)\b"), r"\1gb"),

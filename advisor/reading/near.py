@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from functools import cache
 from itertools import pairwise
 
+from msgspec.structs import replace
+
 from advisor.errors import RequestError, nearest
-from advisor.files import data_dir
 from advisor.knowledge.catalogue import MAKERS, sizes_of
 from advisor.knowledge.index import gpu_core, gpu_words, is_size_word, makers_named, spellings_of
 from advisor.knowledge.merit_scale import card_names
@@ -17,7 +17,7 @@ from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import by_identity
 from advisor.reading.known import IDEOGRAPH, Reading, listed
 from advisor.reading.name_parts import unsized_cards
-from advisor.reading.ram import is_cpu
+from advisor.reading.ram import as_computer, computers_named, is_cpu
 from advisor.units import GIB
 
 _MOST = 3
@@ -65,6 +65,41 @@ def several_cards(text: str, cards: Sequence[Gpu]) -> RequestError:
     known = sorted(cards, key=lambda gpu: gpu.not_for_sale is not None)
     names = listed([gpu.name for gpu in known])
     return RequestError(f"'{text}' names several cards: {names}.", hint="Write one of these.")
+
+
+_SHARE = re.compile(
+    r"(?:nvidia[\s-]+|grid[\s-]+)*(?P<card>(?:rtx[\s-]+|quadro[\s-]+)?[a-z]{1,3}\d{1,4}s?)"
+    r"(?P<board>dx|xm|d|x|l)?-(?P<size>\d{1,3})[acq]",
+    re.IGNORECASE,
+)
+"""A profile of NVIDIA's vGPU: a card with its board (``D`` the larger memory, ``X`` an SXM)."""
+
+
+def share_of_card(knowledge: Knowledge, text: str) -> Reading | None:
+    """Read the name of a virtual card, ``GRID A100D-80C``; its memory may be a part: ``A10-8Q``."""
+    said = _SHARE.fullmatch(text.strip())
+    if said is None:
+        return None
+    board, size = (said["board"] or "").casefold(), int(said["size"]) * GIB
+    cards = [g for g in knowledge.gpus.values() if _is_board(g, gpu_core(said["card"]), board)]
+    cards = [gpu for gpu in cards if (gpu.vram_bytes or 0) >= size]
+    if not cards:
+        return None
+    whole = (max if "d" in board else min)(cards, key=lambda gpu: gpu.vram_bytes or 0)
+    part = f" with {size / GIB:g} GB of its memory" if size != whole.vram_bytes else ""
+    return Reading(replace(whole, vram_bytes=size), None, (), part)
+
+
+def _is_board(gpu: Gpu, said: Sequence[str], board: str) -> bool:
+    """Whether a card of data centres or workstations is that of a profile."""
+    core = [w for w in gpu_core(gpu.name) if not is_size_word(w)]
+    boards = {w[:3] for w in core[len(said) :]} - {"hbm"}
+    of_sxm = bool(boards & {"sxm"})
+    return (
+        tuple(core[: len(said)]) == tuple(said)
+        and of_sxm == ("x" in board)
+        and boards <= {"sxm", "pci", "nvl"}
+    )
 
 
 _LEAST_SHOWN, _MOST_SHOWN = 0.9, 1.08
@@ -177,7 +212,7 @@ _BEFORE = re.compile(
     rf"\(?(\d{{1,3}})\s*(?:{_SIGN}\s*\)?|[- ]?(?:gpus?|cards?)\b|\s){_OF}\s*(\S.*)"
 )
 _AFTER = re.compile(rf"(\S.*?)[\s,]*\(?\s*(?:{_SIGN}\s*(\d{{1,3}})|(\d{{1,3}})\s*{_SIGN})\s*\)?")
-_INSIDE = re.compile(rf"(\S.*?\s)\(?(\d{{1,2}})\s*{_SIGN}\s*(\S.*)")
+_INSIDE = re.compile(rf"(\S.*?\s)\(?(?:(\d{{1,2}})\s*{_SIGN}\s*|{_SIGN}(\d{{1,2}})\s+)(\S.*)")
 _GLUED = re.compile(r"([2-9]|1[0-6])([abhlvtp]\d{1,3}s?\b.*)", re.IGNORECASE)
 _WORD = re.compile(rf"(?:a\s+)?({'|'.join(_WORDS)})[\s-]{_OF}\s*(\S.*)", re.IGNORECASE)
 _WORD_AFTER = re.compile(r"(\S.*?)[\s,]+\(?(dual|twin|pair|double|triple|quad)\)?", re.IGNORECASE)
@@ -193,7 +228,7 @@ def counts_in(text: str) -> Iterator[tuple[int, str]]:
     if found := _AFTER.fullmatch(text):
         yield int(found[2] or found[3]), found[1]
     if found := _INSIDE.fullmatch(text):
-        yield int(found[2]), f"{found[1]}{found[3]}"
+        yield int(found[2] or found[3]), f"{found[1]}{found[4]}"
     if found := _GLUED.fullmatch(text):
         yield int(found[1]), found[2]
     if found := _WORD.fullmatch(text):
@@ -227,13 +262,14 @@ def _in_latin(text: str) -> Iterator[tuple[int, str]]:
 
 def without_cpus(pieces: Sequence[str]) -> Sequence[str]:
     """Leave the processors and their memory out of a list of what a machine has."""
-    return [piece for piece in pieces if not (_RAM.fullmatch(piece.strip()) or is_cpu(piece))]
+    return [one for one in pieces if not (_NO_CARD.fullmatch(one.strip()) or is_cpu(one))]
 
 
-_RAM = re.compile(
-    r"(?:and\s+)?\d{1,4}\s*gi?b(?:\s+(?:of|system|host|cpu|main|ddr\d\S*))*\s+(?:s?d?ram|memory|ddr\d\S*)",
+_NO_CARD = re.compile(
+    r"[a-z]\d[a-z]?-(?:standard|highmem|highcpu|custom)-[\d-]+|(?:and\s+)?\d{1,4}\s*gi?b(?:\s+(?:of|system|host|cpu|main|ddr\d\S*))*\s+(?:s?d?ram|memory|ddr\d\S*)",
     re.IGNORECASE,
 )
+"""Memory of the computer, and instances of Google's cloud that have no card of their own."""
 
 
 def split_at_words(text: str) -> Sequence[str]:
@@ -245,45 +281,7 @@ MEMORY_BEHIND = re.compile(rf"(?:{_BETWEEN.pattern})(?=\d{{1,4}}\s*gi?[bo]?\b)",
 """What joins memory to the machine that has it: ``M4 Pro, 48GB``."""
 
 
-_PRODUCTS = "product_names.tsv"
-_BRAND = r"(?:with\s+)?(?:an?\s+)?(?:nvidia|geforce|rtx|gtx|radeon|rx|amd|intel|arc|quadro)"
-_MARKS = (
-    r"(?:[\s-]+\(?(?!\d+\s?gi?b\b|rtx|gtx|rx|m[1-5]\b|a\d{3,4}m?\b|arc)(?:\d{1,2}[a-z]{0,3}|pro|plus|max|slim|hx"
-    rf"|oled|duo|gen\s*\d+|20[12]\d|r\d|\d{{4}}(?=[\s,]+{_BRAND})|[a-z]{{1,3}}\d{{2,4}}\w*"
-    r"|\d{2}[a-z]{2,4}\d\w*)(?![\w.])\)?)"
-)
-"""What stands behind a series: size, generation, year, number."""
-_SIZED = r"\s+(?:with\s+)?\d+\s?gi?b\b"
-
-
-@cache
-def _computers() -> Mapping[str, re.Pattern[str]]:
-    lines = (data_dir("knowledge") / _PRODUCTS).read_text("utf-8").splitlines()
-    rows = [line.split("\t") for line in lines if not line.startswith("#")]
-    makers = "|".join({maker for _, maker, _ in rows})
-    boards = "|".join(rows[-1][2].split(", "))
-    found = {"maker": re.compile(rf"\b(?:{boards})\b", re.IGNORECASE)}
-    for kind in ("desktop", "laptop"):
-        series = [one for row in rows if row[0] == kind for one in row[2].split(", ")]
-        spelled = "|".join(map(re.escape, sorted(series, key=len, reverse=True)))
-        spelled = spelled.replace(r"\ ", r"[\s-]*")
-        plain = rf"(?:{makers})\s+(?:{spelled}){_MARKS}*|(?:{spelled})(?:{_MARKS}+|(?={_SIZED}))"
-        for name, named in ((kind, plain), (f"{kind} alone", rf"{plain}|(?:{spelled})")):
-            found[name] = re.compile(rf"\b(?:{named})(?![\w.])", re.IGNORECASE)
-    return found
-
-
-def as_computer(text: str, how: str = "") -> str:
-    """Write a laptop's product name as what it says of its card, a desktop's as nothing.
-
-    A series stands with its maker or with what follows it; `` alone`` where all is a card's name.
-    """
-    known = _computers()
-    rest = known[f"desktop{how}"].sub(" ", text)
-    return known[f"laptop{how}"].sub(" laptop ", rest).strip()
-
-
-_LETTERS = re.compile(r"[a-z]{5,}")
+_LETTERS = re.compile(r"[a-z]{4,}")
 _CLOSE = 0.8
 
 
@@ -296,7 +294,7 @@ _BESIDE_CPU = re.compile(
 def otherwise_spelled(knowledge: Knowledge, text: str) -> Iterator[tuple[str, str]]:
     """Give a card's name without its processor, and with slips put right, each with a remark.
 
-    Only names of makers and machines are; no word that a card's name may have is touched.
+    Names of makers and machines, and marks as ULTRA; no word that a card may have is touched.
     """
     known, right = _words_of_makers(knowledge), dict[str, str]()
     if (alone := as_computer(text, " alone")) != text:
@@ -311,7 +309,7 @@ def otherwise_spelled(knowledge: Knowledge, text: str) -> Iterator[tuple[str, st
             get_close_matches(word, known["made"], 1, _CLOSE) if word not in known["any"] else ()
         )
         right |= dict.fromkeys([word] if close else [], "".join(close))
-    if _computers()["maker"].search(text) and (less := _less_series(known, text)):
+    if computers_named()["maker"].search(text) and (less := _less_series(known, text)):
         yield less, ""
     if right:
         put = _LETTERS.sub(lambda found: right.get(found[0], found[0]), text.casefold())
@@ -395,6 +393,6 @@ def _words_of_makers(knowledge: Knowledge) -> Mapping[str, frozenset[str]]:
     products = {w for m in said.machines for name in (m.name, *m.aliases) for w in gpu_words(name)}
     brands = {word for maker in MAKERS.values() for word in maker.words}
     boards = {phrase for phrase in said.words if " " not in phrase}
-    series = cards & {"jetson", "instinct"}
+    series = cards & {"jetson", "instinct", "ultra", "super", "mobile"} | {"laptop"}
     made = frozenset(w for w in products | brands | boards | series if _LETTERS.fullmatch(w))
     return {"any": frozenset(cards | noise) | made, "made": made, "cards": frozenset(cards)}

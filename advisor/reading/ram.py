@@ -323,3 +323,42 @@ def _matching(text: str) -> Iterator[Cpu]:
                 and set(models) >= {*filter(_MODEL.fullmatch, known)}
             ):
                 yield cpu
+
+
+_PRODUCTS = "product_names.tsv"
+_BRAND = r"(?:with\s+)?(?:an?\s+)?(?:nvidia|geforce|rtx|gtx|radeon|rx|amd|intel|arc|quadro)"
+_MARKS = (
+    r"(?:[\s-]+\(?(?!\d+\s?gi?b\b|rtx|gtx|rx|m[1-5]\b|a\d{3,4}m?\b|arc)(?:\d{1,2}[a-z]{0,3}|pro|plus|max|slim|hx"
+    rf"|oled|duo|gen\s*\d+|20[12]\d|r\d|\d{{4}}(?=[\s,]+{_BRAND})|[a-z]{{1,3}}\d{{2,4}}\w*"
+    r"|\d{2}[a-z]{2,4}\d\w*)(?![\w.])\)?)"
+)
+"""What stands behind a series: size, generation, year, number."""
+_SIZED = r"\s+(?:with\s+)?\d+\s?gi?b\b"
+
+
+@cache
+def computers_named() -> Mapping[str, re.Pattern[str]]:
+    """Give what finds products by kind: ``laptop``, ``desktop``, and ``maker`` for a board's."""
+    lines = (data_dir("knowledge") / _PRODUCTS).read_text("utf-8").splitlines()
+    rows = [line.split("\t") for line in lines if not line.startswith("#")]
+    makers = "|".join({maker for _, maker, _ in rows})
+    boards = "|".join(rows[-1][2].split(", "))
+    found = {"maker": re.compile(rf"\b(?:{boards})\b", re.IGNORECASE)}
+    for kind in ("desktop", "laptop"):
+        series = [one for row in rows if row[0] == kind for one in row[2].split(", ")]
+        spelled = "|".join(map(re.escape, sorted(series, key=len, reverse=True)))
+        spelled = spelled.replace(r"\ ", r"[\s-]*")
+        plain = rf"(?:{makers})\s+(?:{spelled}){_MARKS}*|(?:{spelled})(?:{_MARKS}+|(?={_SIZED}))"
+        for name, named in ((kind, plain), (f"{kind} alone", rf"{plain}|(?:{spelled})")):
+            found[name] = re.compile(rf"\b(?:{named})(?![\w.])", re.IGNORECASE)
+    return found
+
+
+def as_computer(text: str, how: str = "") -> str:
+    """Write a laptop's product name as what it says of its card, a desktop's as nothing.
+
+    A series stands with its maker or with what follows it; `` alone`` where all is a card's name.
+    """
+    known = computers_named()
+    rest = known[f"desktop{how}"].sub(" ", text)
+    return known[f"laptop{how}"].sub(" laptop ", rest).strip()

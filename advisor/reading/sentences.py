@@ -16,8 +16,9 @@ from advisor.knowledge.types import Knowledge
 from advisor.reading import find_cards, is_read, read_model
 from advisor.reading.name_parts import SIZE
 from advisor.reading.name_parts import words as name_words
-from advisor.reading.near import as_computer, unsized_card
+from advisor.reading.near import unsized_card
 from advisor.reading.public_list import containing
+from advisor.reading.ram import as_computer
 from advisor.reading.sentence_cards import (
     EXAMPLE,
     Read,

@@ -33,20 +33,21 @@ from advisor.reading.near import (
     larger_chip,
     otherwise_spelled,
     several_cards,
+    share_of_card,
     sizes_shown_as,
     sizes_wanted,
 )
 from advisor.units import GIB
 
 _LONGEST = 200
-_MOST_BARE = 1536
-"""The most GB that a number without a unit is taken for."""
+_MOST_BARE = 1536  # GB that a number without a unit is taken for
 _SIZES = re.compile(
-    r"(?<![0-9.])(?<!\b[a-z])(\d{1,4})[ -]?g(?:igabytes?|igs?|i?b|i?o)?(?:s|ytes?)?(?![a-z0-9])"
+    r"(?<![\d.])(?<!\b[a-z])(\d{1,4})[ -]?g(?:igabytes?|igs?|i?b|i?o)?(?:s|ytes?)?(?!\w|\.\d)"
 )
 _MEGABYTES = re.compile(r"(?<![a-z0-9.])(\d{4,6})[ -]?(?:mib|mio|mb|mo)(?![a-z0-9])")
 _APART = (
     (re.compile(r"\bnotebook\b"), "laptop"),
+    (re.compile(r"\b\d+gb +(?:v?ram )?[adr]\w+ed (?:from|of|out of) +(\d+)(?:gb)?"), r"\1gb"),
     (re.compile(r"\bm(?=[1-5]\b)(.*)\(?\b(\d\d) gpus?\b(?! ?core)"), r"m\1 \2core"),
     (re.compile(r"\(?\bm\w*\d+,\d+\)?|\bsm[_ ]?\d+\b|(?<=\d)gpus?\b|/pcie/sse2"), " "),
     (re.compile(r"@?\s*\b\d{2,3} ?w(?:atts?)?\b"), " "),
@@ -79,19 +80,18 @@ _PORTABLE = frozenset({"mobile", "maxq", "refresh"})
 
 
 def spoken_card(knowledge: Knowledge, text: str, *, plural: bool = False) -> Reading | None:
-    """Read the name of one card as people say it; None where no card explains it.
+    """Read the name of one card as people say it, less any count; None where no card explains it.
 
-    Args:
-        knowledge: The cards and machines that are known.
-        text: What was typed, less any count.
-        plural: Whether several were counted, so that a final ``s`` is no SUPER.
+    ``plural``: several were counted, so that a final ``s`` is no SUPER.
 
     Raises:
         RequestError: It is of an unknown size, or of several meanings none of which is usual.
     """
+    if virtual := share_of_card(knowledge, text):
+        return virtual
     refused: RequestError | None = None
-    spelled = _spellings(text[:_LONGEST], plural=plural)
-    for spelling, remark in chain(spelled, otherwise_spelled(knowledge, text[:_LONGEST])):
+    spelled, named = _spellings(text[:_LONGEST], plural=plural), text[:_LONGEST]
+    for spelling, remark in chain(spelled, otherwise_spelled(knowledge, named)):
         try:
             found = _Asked.of(knowledge, spelling).answer(text)
         except RequestError as error:

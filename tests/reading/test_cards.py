@@ -25,6 +25,23 @@ from advisor.units import GIB
 KNOWLEDGE = load_knowledge()
 STRIX = "Radeon 8060S (Ryzen AI Max+ 395, Strix Halo)"
 SPELLINGS = {
+    "GRID A100D-80C": "A100 PCIe 80 GB",
+    "NVIDIA A10-24Q": "A10 PCIe",
+    "H100XM-80C": "H100 SXM5 80 GB",
+    "GRID V100DX-32Q": "Tesla V100 SXM2 32 GB",
+    "NVIDIA A100-SXM4-40GB MIG 1g.5gb": "A100 MIG 1g.5gb",
+    "H100 MIG 3g.40gb": "H100 MIG 3g.40gb",
+    "M2 Utra": "Apple M2 Ultra",
+    "RTX 4070 Supre": "GeForce RTX 4070 SUPER",
+    "RTX 3070 Moblie": "GeForce RTX 3070 Mobile",
+    "R9 390": "Radeon R9 390",
+    "Fury X": "Radeon R9 Fury X",
+    "Colab free tier": "Tesla T4",
+    "n1-standard-8 + T4": "Tesla T4",
+    "ROG Ally X": "Radeon 780M",
+    "MSI Claw 8 AI+": "Arc 140V Mobile",
+    "MTL 155h 16G DDR5": "Arc Graphics 128EU Mobile",
+    "Radeon 8060S 96GB VRAM dedicated from 128GB": STRIX,
     "rtx pro 6000": "RTX PRO 6000 Blackwell",
     "AMD Radeon RX 6600 M": "Radeon RX 6600M",
     "RX 6800M laptop 12GB": "Radeon RX 6800M",
@@ -300,7 +317,7 @@ def test_memory_that_is_neither_of_one_nor_of_all_is_refused() -> None:
             read(text)
 
 
-def test_a_slip_in_what_tells_cards_apart_is_never_put_right() -> None:
+def test_a_slip_is_never_put_right_to_what_no_card_is_called() -> None:
     for text in ("RTX Titanic", "RTX 6000 Balckwell", "Intel Ark B580", "RTX 4090 Suber"):
         with pytest.raises(UserError):
             read(text)
@@ -354,7 +371,9 @@ def test_what_names_several_cards_or_none_is_not_guessed(text: str) -> None:
         find_cards(KNOWLEDGE, text)
 
 
-@pytest.mark.parametrize("text", ["A100 (MIG 1g.10gb)", "half a 3090", "RTX 4090 17GB"])
+@pytest.mark.parametrize(
+    "text", ["A100 (MIG 5g.10gb)", "half a 3090", "RTX 4090 17GB", "Xavier NX 12GB"]
+)
 def test_a_part_of_a_card_is_never_the_card(text: str) -> None:
     with pytest.raises(UserError):
         read(text)
@@ -434,7 +453,7 @@ def test_memory_makers_and_machines_are_read(text: str, name: str, gib: int) -> 
     "text",
     [
         "RTX 4090 Ti", "RTX 5080 Super", "RX 4090", "H200 PCIe", "V100 SXM5",
-        "M40 16GB", "RTX 3070 20GB", "mac studio", "MacBook Air M4 Max",
+        "M40 16GB", "RTX 3070 20GB", "mac studio 40GB", "MacBook Air M4 Max",
         "Mac mini M3", "Mac mini 8GB",
     ],
 )  # fmt: skip
@@ -528,5 +547,18 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 def test_a_slip_in_a_used_machines_chip_names_that_chip_first() -> None:
     with pytest.raises(UserError) as told:
-        find_cards(KNOWLEDGE, "M2 Utra")
+        find_cards(KNOWLEDGE, "M2 Lutar")
     assert "Did you mean 'Apple M2 Ultra'" in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "gib", "said"),
+    [
+        ("GRID A100-20C", 20, "with 20 GB of its memory"),
+        ("A10-12Q", 12, "with 12 GB of its memory"),
+        ("Mac Studio 192GB", 192, "M2 Ultra"),
+    ],
+)
+def test_a_virtual_card_has_its_part_of_the_memory(text: str, gib: int, said: str) -> None:
+    cards = read(text)
+    assert (cards.gpu.vram_bytes, said in " ".join(cards.read_as)) == (gib * GIB, True)
