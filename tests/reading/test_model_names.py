@@ -590,3 +590,27 @@ def test_a_format_may_stand_beside_words_that_say_nothing_of_it(text: str, name:
 def test_a_format_beside_a_word_that_is_not_known_is_refused(text: str) -> None:
     with pytest.raises(RequestError):
         read_format(KNOWN, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "billions_", "context"),
+    [
+        ("72b llava qwen", 72.67, 32768),
+        ("OA_SFT_Llama_30B_6", 32.53, 2048),
+        ("h2ogpt-oasst1-512-12b", 11.85, 2048),
+        ("TigerBot-180B", 176.25, 2048),
+        ("step35", 199.38, 262144),
+        ("Yarn-Mistral-7b-128k", 7.24, 131072),
+        ("NousResearch/Yarn-Mistral-7b-64k", 7.24, 65536),
+        ("QVQ 72b", 73.41, 32768),
+        ("aya 35b", 34.98, 8192),
+        ("dsv3", 671.03, 163840),
+        ("ds r1", 671.03, 163840),
+    ],
+)
+def test_what_threads_call_a_release_of_another_model(
+    text: str, billions_: float, context: int
+) -> None:
+    found = read_model(KNOWN, text).model
+    assert found.parameters / 1e9 == pytest.approx(billions_, abs=0.006)
+    assert found.trained_context_tokens == context
