@@ -31,7 +31,7 @@ FILE_TYPES = {
 ENGINES = (
     "llama.cpp", "vLLM", "transformers", "whisper.cpp", "ExLlamaV3", "ExLlamaV2", "MLX-LM",
     "SGLang", "TensorRT-LLM", "TGI", "Ollama", "LM Studio", "KTransformers", "LMDeploy", "MLC-LLM",
-    "TabbyAPI", "text-generation-webui", "DeepSpeed",
+    "TabbyAPI server", "text-generation-webui", "DeepSpeed",
 )  # fmt: skip
 
 
