@@ -234,7 +234,7 @@ def read_kept(path: Path, what: str) -> bytes | None:
     return None
 
 
-def _make_own(folder: Path) -> None:
+def _make_private(folder: Path) -> None:
     missing = [one for one in (folder, *folder.parents) if not one.exists()]
     for one in reversed(missing):
         one.mkdir(mode=0o700, exist_ok=True)
@@ -280,7 +280,7 @@ def write_whole(path: Path, parts: Iterable[bytes], *, size: int | None = None) 
     """
     import tempfile  # noqa: PLC0415 - 5 ms that a warm cache does not need
 
-    _make_own(path.parent)
+    _make_private(path.parent)
     part: Path | None = None
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:

@@ -279,8 +279,8 @@ class Advisor(Struct, frozen=True):
     def _provenance_of(self, run: _Run) -> Provenance:
         """Add what of the user's own files this answer rests on."""
         made = self.provenance()
-        own = self.ruleset.disabled or self.ruleset.user_rules or self.knowledge.user_entries
-        if not own and run.base.scenario.model.origin != "list":
+        users = self.ruleset.disabled or self.ruleset.user_rules or self.knowledge.user_entries
+        if not users and run.base.scenario.model.origin != "list":
             return made
         fired = {firing.rule for firing in run.outcome.firings}
         options = (run.options[item.option] for item in run.ranking.recommended)

@@ -10,7 +10,7 @@ from msgspec import Struct
 from advisor.advice.document import Because, Provenance
 from advisor.knowledge.layers import SwitchedOff, UserEntry, user_record
 from advisor.knowledge.vocabulary import FactValue
-from advisor.reading.public_list import own_entry
+from advisor.reading.public_list import user_entry
 from advisor.remedies.option import Expected, Option
 from advisor.scenario.figures import BreakEven
 
@@ -154,7 +154,7 @@ def _listed(scenarios: Collection[Scenario]) -> Iterator[UserEntry]:
     """Give the models that come from the user's own public list."""
     models = [m for s in scenarios for m in (s.model, s.draft_model) if m and m.origin == "list"]
     for hf_id in dict.fromkeys(model.hf_id or "" for model in models):
-        if entry := own_entry(hf_id):
+        if entry := user_entry(hf_id):
             yield entry
 
 

@@ -13,7 +13,7 @@ from advisor.knowledge.names import line_of
 from advisor.knowledge.types import Framework, Gpu
 from advisor.knowledge.vocabulary import ACTION_FACT, FactValue
 from advisor.models.stored_tensors import Model
-from advisor.remedies import combine, formats, owned_speed, speculative
+from advisor.remedies import combine, formats, speculative, speed_at_hand
 from advisor.remedies.assessment import exam_loss, merit_points, put, quality_loss, weights_loss
 from advisor.remedies.framework import timed_elsewhere
 from advisor.remedies.impossible import Proof, proof_of
@@ -280,9 +280,9 @@ def _options_summary(options: Sequence[Option], tried: Sequence[OptionFacts]) ->
     fitting = [option for option in options if option.fits]
     yield "options.any_fits", bool(fitting)
     yield "options.quantize_fits", any(o.action == formats.REMEDY.action for o in fitting)
-    owned = [option for option in fitting if option.effort != "purchase"]
-    yield "options.single_step_fits", any(option.steps == 1 for option in owned)
-    yield "options.combination_fits", any(o.action == combine.REMEDY.action for o in owned)
+    at_hand = [option for option in fitting if option.effort != "purchase"]
+    yield "options.single_step_fits", any(option.steps == 1 for option in at_hand)
+    yield "options.combination_fits", any(o.action == combine.REMEDY.action for o in at_hand)
     yield "options.draft_exists", any(o.action == speculative.DRAFT.action for o in options)
     yield "options.tried", len(options)
     yield "options.fitting", len(fitting)
@@ -292,7 +292,7 @@ def _options_summary(options: Sequence[Option], tried: Sequence[OptionFacts]) ->
 
 
 def _timed(base: Base, options: Sequence[Option]) -> Pairs:
-    yield "options.own_speed", owned_speed(base, options) or None
+    yield "options.own_speed", speed_at_hand(base, options) or None
     if (other := timed_elsewhere(base, options)) and other.speed:
         yield "options.timed_framework", other.scenario.framework.name
         yield "options.timed_speed", _rounded(other.speed.decode_tok_s.estimate)
@@ -317,7 +317,7 @@ def option_facts(base: Base, options: Sequence[Option]) -> list[OptionFacts]:
         least_speed(base),
         weights_loss(base.scenario),
         [model.name for model in relatives(base.knowledge, base.scenario.model)],
-        owned_speed(base, options),
+        speed_at_hand(base, options),
     )
     return [
         OptionFacts(option.key, _option(before, option, marks, better.get(option.key, ())))
@@ -332,7 +332,7 @@ class _Before(NamedTuple):
     least_speed: float
     weights_loss: float | None
     relatives: Sequence[str]
-    owned_speed: float
+    speed_at_hand: float
     """Of all sequences on the cards at hand, at best, tokens per second; 0 where it runs nohow."""
 
 
@@ -368,7 +368,7 @@ def _put_speed(facts: dict[str, FactValue], before: _Before, option: Option) -> 
     now = speed.decode_tok_s.estimate
     facts["option.usable_speed"] = now >= before.least_speed
     if option.effort == "purchase":
-        _put_share(facts, "option.owned_share", speed.total_tok_s, before.owned_speed)
+        _put_share(facts, "option.owned_share", speed.total_tok_s, before.speed_at_hand)
     if earlier:
         then, total = earlier.decode_tok_s.estimate, earlier.total_tok_s
         _put_share(facts, "option.speed_gain", now - then, then)

@@ -89,7 +89,7 @@ def numbers_of(
     speed = speed_doc(found.speed) if _speed_may_be_shown(found) else None
     before = Before(found.memory.required_bytes, speed.decode_tok_s if speed else None)
     made = found.provenance
-    own = made.rules()
+    users = made.rules()
     return Advice(
         schema_version=SCHEMA_VERSION,
         request=dict(found.request.stated()),
@@ -102,11 +102,11 @@ def numbers_of(
         verdict=Verdict(found.state, ""),
         commands=_commands(found.scenario, found.memory) if found.state in _RUNS else [],
         recommendations=[
-            _recommendation(item, before, own.get(item.rule)) for item in found.recommendations
+            _recommendation(item, before, users.get(item.rule)) for item in found.recommendations
         ],
         notes=[],
         not_recommended=[
-            _barred(item, own.get(item.rule), reasons=reasons) for item in found.not_recommended
+            _barred(item, users.get(item.rule), reasons=reasons) for item in found.not_recommended
         ],
         warnings=[plain(text) for text in found.warnings],
         missing=found.missing,

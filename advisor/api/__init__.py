@@ -313,7 +313,7 @@ class Session:
         log: str | LogText,
         request: Request | None = None,
         shown: str = "the log",
-        own_card: str = "",
+        user_card: str = "",
         /,
         **settings: object,
     ) -> LogAnswer:
@@ -323,7 +323,7 @@ class Session:
             log: Its text.
             request: What is known besides, in place of settings; it counts before the log.
             shown: What messages call the log.
-            own_card: The card that counts where neither log nor settings name one.
+            user_card: The card that counts where neither log nor settings name one.
             settings: Those of a request.
 
         Raises:
@@ -337,7 +337,7 @@ class Session:
                 _text(log, "log") if isinstance(log, str) else log,
                 self._named(_asked(request, settings)), self.advisor,
                 knowledge=self._user.knowledge, templates=templates, shown=shown,
-                own_card=own_card,
+                user_card=user_card,
             )  # fmt: skip
         report = Report(made.advice, templates) if made.advice else None
         return LogAnswer(made, missing, report, diagnosing.written, templates)

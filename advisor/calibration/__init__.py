@@ -22,8 +22,8 @@ def file_of(knowledge: Stack) -> Path:
 
     Of several folders it is that of the last which has one, or of the last.
     """
-    own = [path for path in stack(knowledge) if not path.is_file()] or [user_data_dir()]
-    return next(holding(own, _FILE), own[-1]) / _FILE
+    users = [path for path in stack(knowledge) if not path.is_file()] or [user_data_dir()]
+    return next(holding(users, _FILE), users[-1]) / _FILE
 
 
 def with_measurements(knowledge: Knowledge, path: Path | None) -> Knowledge:

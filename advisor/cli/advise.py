@@ -178,8 +178,8 @@ def estimate(
     count = _Count()
     destination = opened(out, source=source) if out else nullcontext(sys.stdout)
     with _input(source) as stream, destination as target:
-        own = None if no_measurements else measurements_of(knowledge)
-        session = Session(knowledge=knowledge, measurements=own)
+        measured = None if no_measurements else measurements_of(knowledge)
+        session = Session(knowledge=knowledge, measurements=measured)
         _say_whose(session.knowledge)
         lines = session.estimate_lines(stream, file if source else "standard input")
         if sys.stderr.isatty() and not (out is None and sys.stdout.isatty()):

@@ -68,8 +68,8 @@ def ask(
 
     Example: advisor ask "llama 3 8b with 32k context on a 4090"
     """
-    knowledge, own_card = load_knowledge(user.knowledge), "gpu" in stated_here()
-    read = read_sentence(" ".join(sentence), knowledge, own_card=own_card)
+    knowledge, card_known = load_knowledge(user.knowledge), "gpu" in stated_here()
+    read = read_sentence(" ".join(sentence), knowledge, card_known=card_known)
     _refuse_several(read, format_, output)
     if read.asks != "advise":
         _take_use(read)
@@ -259,11 +259,11 @@ def diagnose(
     raise_problems(asked.wrong)
     if log is None and (sys.stdin is None or sys.stdin.isatty()):
         raise RequestError("no log is named", hint="Name a file, or send one to standard input.")
-    own_card = str(one.value) if (one := stated_here().get("gpu")) else ""
+    user_card = str(one.value) if (one := stated_here().get("gpu")) else ""
     lines = read_log(log, sys.stdin.buffer)
-    answer = Session(**asdict(user)).diagnose(lines, asked.request, _named(log), own_card)
+    answer = Session(**asdict(user)).diagnose(lines, asked.request, _named(log), user_card)
     report = answer.report
-    if report and not asked.request.gpu and answer.document.settings.get("gpu") == own_card:
+    if report and not asked.request.gpu and answer.document.settings.get("gpu") == user_card:
         standing(["gpu"])
         report.noted(used_settings())
     terminal = format_ == "text" and output is None and sys.stdout.isatty()

@@ -68,7 +68,7 @@ def _public(one: PublicModel) -> str:
     size = (
         f"{one.parameters_raw / 1e9:.3g} billion elements" if one.parameters_raw else "size unknown"
     )
-    return f"{size}, {one.release_date or 'no date'}{'; yours' if one.yours else ''}"
+    return f"{size}, {one.release_date or 'no date'}{'; yours' if one.by_user else ''}"
 
 
 def update(
@@ -163,8 +163,8 @@ def check(
         f"{len(known.gpus)} GPUs, {len(known.models)} models, {len(known.formats)} formats, "
         f"{len(known.frameworks)} frameworks: {said}"
     )
-    if own := provenance_line(known):
-        typer.echo(own)
+    if provenance := provenance_line(known):
+        typer.echo(provenance)
 
 
 _WIDTH = 100

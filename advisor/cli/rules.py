@@ -247,7 +247,7 @@ def _summary(checked: Checked, fixable: int) -> str:
     counts = ((errors, "error"), (warnings, "warning"))
     said = " and ".join(counted(n, word) for n, word in counts if n) or "no problem found"
     lines = [f"{looked}: {said}" if checked.rules else said]
-    lines += [checked.own] if checked.own else []
+    lines += [checked.provenance] if checked.provenance else []
     if checked.elsewhere:
         errors_there = counted(checked.elsewhere, "error")
         lines.append(f"not tried: {errors_there} in files that were not named")

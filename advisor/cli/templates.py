@@ -74,8 +74,8 @@ def check(
 
 
 def _rename(folders: Stack) -> None:
-    own = stack(folders) or (data_dir("templates"),)
-    changed = [file for folder in own for file in renamed_texts(folder)]
+    users = stack(folders) or (data_dir("templates"),)
+    changed = [file for folder in users for file in renamed_texts(folder)]
     typer.echo(visible(differences(changed)), nl=False, err=True)
     replace_files(changed)
 

@@ -144,9 +144,9 @@ def files(*, told: bool) -> Iterator[tuple[Path, str]]:
     stated = os.environ.get(VARIABLE)
     if stated == "":
         return
-    own = user_file()
-    if own and own.is_file():
-        yield own, f"your own {FILE}"
+    user = user_file()
+    if user and user.is_file():
+        yield user, f"your own {FILE}"
     if stated and not Path(stated).is_file():
         raise RequestError(f"{VARIABLE} names '{stated}', which is no file")
     here = Path(stated or FILE)

@@ -184,10 +184,10 @@ def _plain_speed(
         scenario.model, scenario.precision, scenario.framework, knowledge.ggml_types
     )
     found, tables = _speed(scenario, memory, speeds, rate, weights), speeds.tables
-    if speeds.own is None:
+    if speeds.user is None:
         return found
     spread, most_apart = tables.ranges["own"], tables.measured_depth_tokens
-    return with_measured(scenario, speeds.own, found, spread=spread, most_apart=most_apart)
+    return with_measured(scenario, speeds.user, found, spread=spread, most_apart=most_apart)
 
 
 def missing_inputs(scenario: Scenario, knowledge: Knowledge | None = None) -> tuple[str, ...]:

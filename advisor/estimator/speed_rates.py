@@ -84,7 +84,7 @@ class Speeds(Struct, frozen=True):
     """
     widest: dict[tuple[str, ...], tuple[float, float]]
     """Ranges of situations that were combined before."""
-    own: UserSpeeds | None = None
+    user: UserSpeeds | None = None
 
     def rate(
         self, gpu: Gpu, backend: str, framework: Framework, precision: Format, *, moe: bool = False
@@ -119,14 +119,14 @@ def speeds_of(knowledge: Knowledge) -> Speeds | None:
     calibration = knowledge.calibration
     key = f"{knowledge.sha256} {knowledge.user_speeds.sha256 if knowledge.user_speeds else ''}"
     found = _KEPT.get(key)
-    if found and found.source is calibration and found.own is knowledge.user_speeds:
+    if found and found.source is calibration and found.user is knowledge.user_speeds:
         return found
     if not calibration or not calibration.get("fitted"):
         return None
     measured = MeasuredSpeeds(calibration.get("measured"))
     tables = read_tables(calibration)
-    gpus, own = knowledge.gpus, knowledge.user_speeds
-    made = Speeds(calibration, tables, measured, gpus, {}, {}, {}, own)
+    gpus, user = knowledge.gpus, knowledge.user_speeds
+    made = Speeds(calibration, tables, measured, gpus, {}, {}, {}, user)
     _KEPT[key] = made
     return made
 
@@ -149,14 +149,14 @@ def engine_of(tables: Tables, framework: Framework) -> str:
     return tables.leader if tables.engines.get(framework.name) is None else framework.name
 
 
-def _own_factors(
+def _user_factors(
     speeds: Speeds, gpu: Gpu, backend: str, framework: Framework, *, moe: bool
 ) -> tuple[float | None, float | None]:
     """Give what the user's measurements of this card say: of its decoding and of its prefill."""
-    if speeds.own is None:
+    if speeds.user is None:
         return None, None
     key = CardEngine(gpu.name, backend, engine_of(speeds.tables, framework))
-    found = speeds.own.factors.get(key)
+    found = speeds.user.factors.get(key)
     if found is None:
         return None, None
     return (found.experts or found.dense if moe else found.dense), found.prefill
@@ -172,22 +172,22 @@ def _rate(
         return _processor_rate(tables, gpu.bandwidth_bytes_s or 0.0, precision, moe=moe)
     engine = tables.engines[framework.name]
     architecture = architecture_of(tables.matches, gpu)
-    own, prefill_own = _own_factors(speeds, gpu, backend, framework, moe=moe)
+    user, user_prefill = _user_factors(speeds, gpu, backend, framework, moe=moe)
     if engine is None:
         prefill = _llamacpp_prefill(speeds, gpu, backend, precision, architecture)
-        if prefill and prefill_own:
-            prefill = _own_prefill(prefill, prefill_own)
+        if prefill and user_prefill:
+            prefill = _with_user_prefill(prefill, user_prefill)
         key = (backend, framework.name)
         return _family_rate(
-            tables, gpu, key, precision, architecture=architecture, own=own, prefill=prefill
+            tables, gpu, key, precision, architecture=architecture, user=user, prefill=prefill
         )
     prefill = reached_by_engine(tables.prefill, gpu, precision, engine.overhead_s)
     if prefill is None:
         prefill = _llamacpp_prefill(speeds, gpu, backend, precision, architecture)
-    if prefill and prefill_own:
-        prefill = replace(prefill, tflops=prefill.tflops * prefill_own)
+    if prefill and user_prefill:
+        prefill = replace(prefill, tflops=prefill.tflops * user_prefill)
     rate = _engine_rate(
-        tables, framework.name, engine, gpu=gpu, precision=precision, card=own, prefill=prefill
+        tables, framework.name, engine, gpu=gpu, precision=precision, card=user, prefill=prefill
     )
     slower = tables.packed_experts.get(backend) if stored_bits(precision) == PACKED else None
     if rate is None or slower is None:
@@ -220,7 +220,7 @@ def _processor_rate(tables: Tables, bandwidth: float, precision: Format, *, moe:
     )
 
 
-def _own_prefill(prefill: Reached, factor: float) -> Reached:
+def _with_user_prefill(prefill: Reached, factor: float) -> Reached:
     return replace(prefill, tflops=prefill.tflops * factor, range_name="prefill_card")
 
 
@@ -231,7 +231,7 @@ def _family_rate(
     precision: Format,
     *,
     architecture: str,
-    own: float | None,
+    user: float | None,
     prefill: Reached | None,
 ) -> Rate | None:
     """Rate the llama.cpp family: base x backend x architecture x format, then the card's own.
@@ -252,7 +252,7 @@ def _family_rate(
     factor = family.formats.get(group_in(family.format_groups, precision.name) or "")
     offset = family.offsets.get((gpu.name, backend))
     cards = known.cards.get(backend, 0) if known else 0
-    evidence, ranges, small = _trust(gpu, cards, near=bool(offset or own))
+    evidence, ranges, small = _trust(gpu, cards, near=bool(offset or user))
     if factor is None:
         evidence, ranges = "extrapolated", (*ranges, "unmeasured_format")
     return Rate(
@@ -264,7 +264,7 @@ def _family_rate(
         expert_overhead_s=launch * family.expert_overhead_s * behind.expert_overhead,
         recurrent_overhead_s=launch * family.recurrent_overhead_s * behind.recurrent_overhead,
         overlapped=False,
-        scale=own or offset or 1.0,
+        scale=user or offset or 1.0,
         evidence=evidence,
         ranges=ranges,
         small_range=small,

@@ -195,14 +195,14 @@ def read_files(
         KnowledgeError: A folder does not exist.
     """
     lowest = data_dir("knowledge")
-    own = [layer for layer in layers(folders, "") if real(layer.folder) != real(lowest)]
-    for layer in own:
+    users = [layer for layer in layers(folders, "") if real(layer.folder) != real(lowest)]
+    for layer in users:
         _check_folder(layer.folder)
-    if not own or (alone and len(own) == 1):
-        files = _files_of(own[0].folder if own else lowest)
+    if not users or (alone and len(users) == 1):
+        files = _files_of(users[0].folder if users else lowest)
         return files, frozenset(files if stack(folders) else ())
-    built_in = _files_of(own.pop(0).folder if alone else lowest)
-    files = _stacked(built_in, own)
+    built_in = _files_of(users.pop(0).folder if alone else lowest)
+    files = _stacked(built_in, users)
     return files, files.user
 
 
@@ -214,13 +214,13 @@ def _check_folder(folder: Path) -> None:
         )
 
 
-def _stacked(built_in: Mapping[str, bytes], own: Sequence[Layer]) -> Files:
+def _stacked(built_in: Mapping[str, bytes], users: Sequence[Layer]) -> Files:
     """Put the files of all layers together, those of the lowest two in order of their paths."""
     named: list[Mapping[str, str]] = []
     contents: dict[str, bytes] = {}
     places: dict[str, str] = {}
     unread: list[tuple[str, str]] = []
-    for layer in own:
+    for layer in users:
         read = _files_of(layer.folder)
         names = {_name(layer, path): path for path in read}
         named.append(names)

@@ -196,8 +196,8 @@ def with_experts(public: PublicModel, shape: Shape, stated: int) -> tuple[Shape,
     matrix = min(shape.vocab * shape.hidden, stated // 4)
     idle = 1 - used / experts
     unread = max(stated - matrix - read, 0)
-    room = _room(public) or stated
-    tables = round(max(unread - room * idle, 0))
+    held = _experts_held(public) or stated
+    tables = round(max(unread - held * idle, 0))
     tables = tables if tables > _LEAST_TABLES * stated else 0
     layers = stated - 2 * matrix - tables
     routed = round(min((unread - tables) / idle, layers))
@@ -217,7 +217,7 @@ def with_experts(public: PublicModel, shape: Shape, stated: int) -> tuple[Shape,
     return replace(shape, moe=moe, ffn_kinds=kinds, counts=counts, lookup=tables), told
 
 
-def _room(public: PublicModel) -> int:
+def _experts_held(public: PublicModel) -> int:
     """Count the experts of all layers; 0 where the widths are not stated."""
     width = _MATRICES * (public.hidden_size or 0) * (public.moe_intermediate_size or 0)
     return (public.num_experts or 0) * (public.num_hidden_layers or 0) * width
@@ -242,7 +242,7 @@ def read_by_widths(public: PublicModel, stated: int) -> float:
     """
     layers, hidden = public.num_hidden_layers or 0, public.hidden_size or 0
     experts = public.num_experts or 0
-    each = _room(public) // max(layers, 1)
+    each = _experts_held(public) // max(layers, 1)
     if not layers or not public.num_attention_heads or not 0 < each < stated:
         return 0.0
     matrix = (public.vocab_size or 0) * hidden

@@ -76,7 +76,7 @@ class PublicModel(Struct, frozen=True):
     hf_downloads: int | None
     gguf_repos: tuple[str, ...]
     """Repositories that publish GGUF files of it."""
-    yours: bool = False
+    by_user: bool = False
     """Whether it stands in the user's own list."""
 
     @property
@@ -194,10 +194,10 @@ def counting(parameters: int) -> Sequence[PublicModel]:
     return sorted(found.values(), key=lambda one: (-(one.hf_downloads or 0), one.hf_id))
 
 
-def own_entry(hf_id: str) -> UserEntry | None:
+def user_entry(hf_id: str) -> UserEntry | None:
     """Say that a repository stands in the user's own list; None for a built-in one."""
     found = exact(hf_id)
-    if found is None or not found.yours:
+    if found is None or not found.by_user:
         return None
     return UserEntry("model", found.hf_id, str(places()[0]))
 
@@ -230,14 +230,14 @@ def _from(
 ) -> Iterator[PublicModel]:
     """Give the models of a list from this key on, whose name holds a part, whose line a cell."""
     try:
-        yours = path != _built_in()
-        if yours:
+        by_user = path != _built_in()
+        if by_user:
             refuse_shared(path)
-        with closing(_Lines(path)) if yours else nullcontext(_own_lines()) as lines:
+        with closing(_Lines(path)) if by_user else nullcontext(_built_in_lines()) as lines:
             columns, low = _header(lines, path)
             for line in lines.holding(cell, _first(lines, low, key)):
                 if not part or part in bare_key(line.partition(b"\t")[0].decode("ascii")):
-                    yield _model(line, columns, yours=yours)
+                    yield _model(line, columns, by_user=by_user)
     except (FileNotFoundError, NotADirectoryError):
         return
     except (OSError, ValueError) as bad:
@@ -291,7 +291,7 @@ class _Lines:
 
 
 @cache
-def _own_lines() -> _Lines:
+def _built_in_lines() -> _Lines:
     """Keep the built-in list open: to open it takes a fifth of what a name takes to be read."""
     return _Lines(_built_in())
 
@@ -325,9 +325,9 @@ def _first(lines: _Lines, low: int, key: tuple[str, str]) -> int:
     return low
 
 
-def _model(line: bytes, columns: Sequence[str], *, yours: bool) -> PublicModel:
+def _model(line: bytes, columns: Sequence[str], *, by_user: bool) -> PublicModel:
     cells = dict(zip(columns, line.decode("ascii").split("\t"), strict=True))
     fields: dict[str, object] = {name: cells[name] for name in ("hf_id", *TEXTS)}
     fields |= {name: int(cells[name]) if cells[name] else None for name in NUMBERS}
     fields["gguf_repos"] = tuple(filter(None, cells["gguf_repos"].split(";")))
-    return convert({**fields, "yours": yours}, PublicModel)
+    return convert({**fields, "by_user": by_user}, PublicModel)

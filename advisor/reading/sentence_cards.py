@@ -329,7 +329,7 @@ def asks_number(text: str, knowledge: Knowledge) -> bool:
     )
 
 
-def means_own(text: str, read: Read) -> bool:
+def means_known_card(text: str, read: Read) -> bool:
     """Whether a question without a card is about one's own: no word of it may be another card."""
     if "model" in read.settings:
         return not (read.left or read.wanted or _ASKS_CARDS.search(text) or _ON_CPU.search(text))
@@ -341,11 +341,11 @@ def on_processor(text: str) -> bool:
     return bool(_ON_CPU.search(text))
 
 
-def take_processor(text: str, read: Read, *, own_card: bool) -> None:
+def take_processor(text: str, read: Read, *, card_known: bool) -> None:
     """Take the processor for what computes where it, or RAM alone, is named and no card."""
     said, settings = on_processor(text), read.settings
     asks_cards = "model" in settings and _ASKS_CARDS.search(text)
-    if "gpu" in settings or ((own_card or asks_cards) and not said):
+    if "gpu" in settings or ((card_known or asks_cards) and not said):
         return
     if said or not settings.keys().isdisjoint({"cpu", "ram"}):
         settings["gpu"] = PROCESSOR.name
@@ -354,14 +354,14 @@ def take_processor(text: str, read: Read, *, own_card: bool) -> None:
 
 
 def command_for(
-    text: str, read: Read, *, own_card: bool
+    text: str, read: Read, *, card_known: bool
 ) -> Literal["advise", "models-for", "gpus-for"]:
     """Say which command answers: where a name is missing, what asks for it, or leaves no word over.
 
     Raises:
         RequestError: Neither a card nor a model is named, or a word may be the one that is missing.
     """
-    has_card, has_model = own_card or "gpu" in read.settings, "model" in read.settings
+    has_card, has_model = card_known or "gpu" in read.settings, "model" in read.settings
     if has_card and has_model:
         read.left += [f"{flag.replace('_', '-')} {value}" for flag, value in read.wanted.items()]
         return "advise"

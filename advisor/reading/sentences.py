@@ -27,7 +27,7 @@ from advisor.reading.sentence_cards import (
     boards_with_figures,
     card_in,
     command_for,
-    means_own,
+    means_known_card,
     on_processor,
     ram_of_processor,
     refuse_other_architecture,
@@ -70,13 +70,13 @@ _SPACES = re.compile(r"\s{2,}")
 _WORD = re.compile(r"[^\s,;?!()\"']+")
 
 
-def read_sentence(text: str, knowledge: Knowledge, *, own_card: bool = False) -> Read:
+def read_sentence(text: str, knowledge: Knowledge, *, card_known: bool = False) -> Read:
     """Read a question into the settings of a request.
 
     Args:
         text: The question.
         knowledge: Where names are looked up.
-        own_card: Whether a card is known that is meant where none is named.
+        card_known: Whether a card is known that is meant where none is named.
 
     Raises:
         RequestError: Nothing in it is known, or two names say different things.
@@ -109,12 +109,12 @@ def read_sentence(text: str, knowledge: Knowledge, *, own_card: bool = False) ->
     if read.assumed:
         refuse_unknown_machine(text, read.left)
     _refuse_half_names(words, knowledge, read)
-    take_processor(text, read, own_card=own_card)
-    own_card = own_card and means_own(text, read)
-    if not read.settings and not own_card:
+    take_processor(text, read, card_known=card_known)
+    card_known = card_known and means_known_card(text, read)
+    if not read.settings and not card_known:
         raise RequestError(f"nothing is understood in '{text[:80]}'", hint=EXAMPLE)
     _family(knowledge, read)
-    read.asks = command_for(text, read, own_card=own_card)
+    read.asks = command_for(text, read, card_known=card_known)
     read.how_many = read.asks == "advise" and asks_number(text, knowledge)
     read.left = list(map(as_told, read.left))
     return read

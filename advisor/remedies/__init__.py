@@ -106,7 +106,7 @@ def rule_vocabulary(folder: Stack = None) -> Vocabulary:
     return Vocabulary(facts, " ".join([known.sha256, *more]), known.texts)
 
 
-def owned_speed(base: Base, options: Sequence[Option]) -> float:
+def speed_at_hand(base: Base, options: Sequence[Option]) -> float:
     """The fastest that the model itself gets without a purchase and without losing much."""
     most = base.knowledge.policy["gentle_up_to_percent"]
     here = (

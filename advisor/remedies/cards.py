@@ -53,9 +53,9 @@ def _more(base: Base, *_: object) -> Iterator[Option]:
         return
     if base.card_fits and scenario.framework.multi_gpu[0] != "tensor":
         return
-    owned = sum(card.name == gpu.name for card in scenario.cards) or scenario.gpus
+    at_hand = sum(card.name == gpu.name for card in scenario.cards) or scenario.gpus
     by_layer = False
-    for count in range(max(owned + 1, 2), MOST_CARDS + 1):
+    for count in range(max(at_hand + 1, 2), MOST_CARDS + 1):
         other = replace(scenario, gpu=gpu, gpus=count, cards=())
         as_asked = split_of(other) == scenario.split or is_usual_split(other)
         if not (as_asked and cards_hold(base, other)):
@@ -63,7 +63,7 @@ def _more(base: Base, *_: object) -> Iterator[Option]:
             no_help = by_layer or base.card_fits or split_of(other) != "layer"
             if no_help or not cards_hold(base, other):
                 continue
-        option = _with_cards(base, whole_if_held(base, other), count - owned)
+        option = _with_cards(base, whole_if_held(base, other), count - at_hand)
         if option.fits:
             yield option
             if other.split == scenario.split:

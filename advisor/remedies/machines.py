@@ -277,8 +277,8 @@ def _price(base: Base, machine: Machine) -> float | None:
     card = base.knowledge.gpus[machine.card]
     if card.segment == "datacenter" or not card.launch_price_usd:
         return None
-    owned = base.scenario.gpus if card is base.scenario.gpu else 0
-    return card.launch_price_usd * (machine.cards - owned)
+    at_hand = base.scenario.gpus if card is base.scenario.gpu else 0
+    return card.launch_price_usd * (machine.cards - at_hand)
 
 
 def _propose(base: Base, _: object, found: Mapping[str, Option]) -> Iterator[Option]:

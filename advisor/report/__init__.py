@@ -103,9 +103,9 @@ def _figures(page: _Page, made: Report) -> None:
 
 def _bar(page: _Page, doc: Advice) -> None:
     bar = memory_bar(doc)
-    room = page.width - 4
-    widths = cells([segment.share for segment in bar.segments], room)
-    limit = _limit_cell(bar, widths, room)
+    columns = page.width - 4
+    widths = cells([segment.share for segment in bar.segments], columns)
+    limit = _limit_cell(bar, widths, columns)
     drawn = ""
     position = 0
     for segment, size in zip(bar.segments, widths, strict=True):
@@ -123,12 +123,12 @@ def _bar(page: _Page, doc: Advice) -> None:
     page.paragraph(say("bar.fullest", parts=parts) if bar.several else parts, indent=2)
 
 
-def _limit_cell(bar: Bar, widths: Sequence[int], room: int) -> int | None:
+def _limit_cell(bar: Bar, widths: Sequence[int], columns: int) -> int | None:
     """Where usable memory ends: in front of the reserve or, when too much is needed, inside."""
     if bar.limit is None or bar.limit >= 1:
         return None
     if bar.over:
-        return round(bar.limit * room)
+        return round(bar.limit * columns)
     return sum(w for s, w in zip(bar.segments, widths, strict=True) if s.kind != "reserve")
 
 

@@ -144,9 +144,9 @@ def _write_sentences(views: Views, found: Conclusions, texts: Templates) -> None
     for barred, was in zip(doc.not_recommended, found.not_recommended, strict=True):
         facts = was.option.facts if isinstance(was.option, Expected) else {}
         barred.title = plain(title(barred.action, barred.change, facts))
-    own = doc.provenance.rules()
+    users = doc.provenance.rules()
     doc.notes = [
-        Note(note.rule, own.get(note.rule), text)
+        Note(note.rule, users.get(note.rule), text)
         for note in found.notes
         if (text := _note_text(note, situation, texts))
     ]

@@ -165,9 +165,9 @@ def _growth_lines(doc: Advice, picture: MemoryPicture, width: int) -> Iterator[s
     yield ""
     usable = doc.memory.usable_bytes or 0
     most = max([usable, *(item.required_bytes for item in picture.growth)])
-    room = max(width - 34, 10)
+    columns = max(width - 34, 10)
     for item in picture.growth:
-        drawn = _growth_bar(item, most, room).ljust(room)
+        drawn = _growth_bar(item, most, columns).ljust(columns)
         size = f.amount(item.required_bytes)
         fits = "" if item.fits else f"  {say('grow.not')}"
         yield f"  {f.count(item.context_tokens):>9}  {drawn}  {size:>9}{fits}".rstrip()
@@ -175,11 +175,11 @@ def _growth_lines(doc: Advice, picture: MemoryPicture, width: int) -> Iterator[s
     yield f"  {say('grow.key', usable=f.amount(usable), **parts)}"
 
 
-def _growth_bar(item: Growth, most: int, room: int) -> str:
+def _growth_bar(item: Growth, most: int, columns: int) -> str:
     marks = (mark for _, _, mark in _PARTS)
     sizes = zip(marks, _sizes(item).values(), strict=True)
     present = [(mark, size) for mark, size in sizes if size > 0]
-    used = round(room * item.required_bytes / most)
+    used = round(columns * item.required_bytes / most)
     widths = cells([size / item.required_bytes for _, size in present], max(used, len(present)))
     return "".join(mark * size for (mark, _), size in zip(present, widths, strict=True))
 

@@ -55,7 +55,7 @@ def diagnose(
     knowledge: Stack = None,
     templates: Stack = None,
     shown: str = "the log",
-    own_card: str = "",
+    user_card: str = "",
 ) -> tuple[Diagnosis, list[UserError]]:
     """Say what a log prints beside what is computed, and what helps.
 
@@ -75,8 +75,8 @@ def diagnose(
         )
     found = settings_of(read, advisor.knowledge)
     nameless = not stated.gpu and found.unknown.get("gpu") == ""
-    if nameless and own_card and may_be(own_card, read, advisor.knowledge):
-        stated = replace(stated, gpu=own_card)
+    if nameless and user_card and may_be(user_card, read, advisor.knowledge):
+        stated = replace(stated, gpu=user_card)
     assumed = usual_card(read, advisor.knowledge) if nameless and not stated.gpu else ""
     stated = replace(stated, gpu=assumed) if assumed else stated
     with spoken(templates):

@@ -55,7 +55,7 @@ def everything(items: Sequence[Recommendation], notes: Sequence[str]) -> Choice:
     return Choice(items, _ranks(items), notes)
 
 
-def within_room(doc: Advice, briefs: Mapping[int, str], used: int) -> Choice:
+def within_length(doc: Advice, briefs: Mapping[int, str], used: int) -> Choice:
     """Choose for a standard report.
 
     The best remarks, then remedies' texts, then more of both, while words are left. A remedy that
@@ -70,12 +70,12 @@ def within_room(doc: Advice, briefs: Mapping[int, str], used: int) -> Choice:
         for item in doc.recommendations
     }
     user = _USER_WORDS if doc.provenance.measurements_sha256 else 0
-    room = STANDARD_WORDS - _FRAME_WORDS - user - (_RUN_WORDS if doc.commands else 0) - used
+    budget = STANDARD_WORDS - _FRAME_WORDS - user - (_RUN_WORDS if doc.commands else 0) - used
     least = sum(map(words_in, notes[:_REMARKS_SURE]))
     shown = doc.recommendations[:_REMEDIES]
-    while len(shown) > _REMEDIES_SURE and sum(taken[i.rank] for i in shown) + least > room:
+    while len(shown) > _REMEDIES_SURE and sum(taken[i.rank] for i in shown) + least > budget:
         shown = shown[:-1]
-    return _filled(shown, notes, briefs, room - sum(taken[item.rank] for item in shown))
+    return _filled(shown, notes, briefs, budget - sum(taken[item.rank] for item in shown))
 
 
 def _ranks(items: Sequence[Recommendation]) -> frozenset[int]:
@@ -83,9 +83,9 @@ def _ranks(items: Sequence[Recommendation]) -> frozenset[int]:
 
 
 def _filled(
-    items: Sequence[Recommendation], notes: Sequence[str], briefs: Mapping[int, str], room: int
+    items: Sequence[Recommendation], notes: Sequence[str], briefs: Mapping[int, str], budget: int
 ) -> Choice:
-    filling = _Filling(room)
+    filling = _Filling(budget)
     remarks = filling.take(notes[:1], 1, spare=_REASONS_SPARE)
     remarks += filling.take(notes[1:], _REMARKS_FIRST - len(remarks))
     told = filling.tell(items[1:], briefs, _TEXTS_FIRST)
@@ -100,15 +100,15 @@ def _filled(
 class _Filling(Struct):
     """Words that are left, and what is taken out of them."""
 
-    room: int
+    budget: int
 
     def take(self, texts: Sequence[str], most: int, spare: int = 0) -> list[str]:
         """Take texts in order while they fit, and a few words beyond that."""
         taken = list[str]()
         for text in texts:
-            if len(taken) < most and (words := words_in(text)) <= self.room + spare:
+            if len(taken) < most and (words := words_in(text)) <= self.budget + spare:
                 taken.append(text)
-                self.room -= words
+                self.budget -= words
         return taken
 
     def tell(
@@ -118,9 +118,9 @@ class _Filling(Struct):
         told = list[int]()
         for item in items:
             more = words_in(item.text) - words_in(briefs[item.rank])
-            if len(told) < most and more <= self.room:
+            if len(told) < most and more <= self.budget:
                 told.append(item.rank)
-                self.room -= more
+                self.budget -= more
         return frozenset(told)
 
 
@@ -341,7 +341,7 @@ def _chosen(doc: Advice, length: Length, briefs: Mapping[int, str], used: int) -
         return everything(items[:1], [])
     if length == "full":
         return everything(items, [note.text for note in doc.notes])
-    return within_room(doc, briefs, used)
+    return within_length(doc, briefs, used)
 
 
 def _remedy(

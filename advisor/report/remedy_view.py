@@ -86,7 +86,7 @@ def _second(doc: Advice, setup: SetupDoc) -> str:
     return second if card and first == card.name and not doc.scenario.cards else ""
 
 
-def _owned(doc: Advice, setup: SetupDoc) -> int:
+def _at_hand(doc: Advice, setup: SetupDoc) -> int:
     """Count the cards of the request that the changed setup keeps."""
     each = doc.scenario.cards
     return sum(card.name == setup.gpu for card in each) or doc.scenario.gpus
@@ -296,7 +296,7 @@ WRITERS: Mapping[str, Callable[[Advice, Recommendation], str]] = {
     "option.usable_mib": lambda _, i: f"{(i.after.usable_bytes or 0) // MIB}",
     "option.backend": lambda _, i: str(i.change.get("backend", "")),
     "option.besides": lambda d, i: f.listed(_besides(d, i)),
-    "option.extra_cards": lambda d, i: _extra_cards(i.setup.gpus - _owned(d, i.setup)),
+    "option.extra_cards": lambda d, i: _extra_cards(i.setup.gpus - _at_hand(d, i.setup)),
     "option.kv_article": lambda _, i: article(i.setup.kv_cache),
     "option.layers": lambda _, i: _layers(i.setup),
     "option.priced_by_user": _priced_by_user,

@@ -175,8 +175,8 @@ def _contradicting(ruleset: RuleSet, error: RuleFileError) -> frozenset[str]:
     if error.lint != "contradictory-conclude" or not blamed:
         return frozenset()
     facts = blamed[0].conclude.keys()
-    own = frozenset(rule.id for rule in ruleset.user_rules if rule.conclude.keys() & facts)
-    return own or frozenset({blamed[0].id})
+    users = frozenset(rule.id for rule in ruleset.user_rules if rule.conclude.keys() & facts)
+    return users or frozenset({blamed[0].id})
 
 
 def _without(advisor: Advisor, left_out: Collection[str]) -> Advisor:

@@ -167,8 +167,8 @@ def mixed(base: Side, other: Side, cause: Cause, scratch: Path) -> Side | None:
         return None
     (scratch / name).parent.mkdir(parents=True, exist_ok=True)
     (scratch / name).write_text(text, encoding="utf-8")
-    own = (*stack(base.folders.templates), scratch)
-    return replace(base, folders=replace(base.folders, templates=own))
+    templates = (*stack(base.folders.templates), scratch)
+    return replace(base, folders=replace(base.folders, templates=templates))
 
 
 def mixed_rules(base: RuleSet, other: RuleSet, ids: Iterable[str]) -> RuleSet:

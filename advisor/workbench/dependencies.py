@@ -250,8 +250,8 @@ def _uses(use: FactUse, found: Sequence[tuple[Rule, Sequence[str]]]) -> Iterator
 def _place(use: FactUse, rule: Rule) -> str:
     if rule.id in use.switched_off:
         return f"({use.switched_off[rule.id]})"
-    if own := user_rule(rule):
-        return f"({own})"
+    if user := user_rule(rule):
+        return f"({user})"
     return f"({rule.source.file}:{rule.source.line})" if rule.source else ""
 
 
@@ -273,10 +273,10 @@ def use_json(use: FactUse) -> str:
 
 
 def _whose(use: FactUse, rule: Rule) -> dict[str, object]:
-    own = user_rule(rule)
+    user = user_rule(rule)
     return {
         "rule": rule.id,
-        "yours": str(own) if own else None,
+        "yours": str(user) if user else None,
         "switched_off": use.switched_off.get(rule.id),
     }
 

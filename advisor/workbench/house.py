@@ -176,8 +176,8 @@ def _texts(house: House) -> Iterator[Problem]:
 def _with_rules(house: House, folders: Sequence[Path]) -> Sequence[Problem]:
     """What is wrong with rules is told by their own check."""
     checked = check_templates(folders, rules=house.rules, knowledge=house.knowledge).problems
-    own = tuple(folder.as_posix() for folder in folders)
-    return [one for one in checked if one.source.file.startswith(own)]
+    below = tuple(folder.as_posix() for folder in folders)
+    return [one for one in checked if one.source.file.startswith(below)]
 
 
 class _Stage(Struct, frozen=True):
@@ -218,19 +218,19 @@ class _Stage(Struct, frozen=True):
         Each stands beside the rule that it is to show, if any: a situation for each of thousands
         of rules would take hours, and one mostly shows many.
         """
-        yield from zip(repeat(""), chain(self._own_records(), self._own_scenarios()))
+        yield from zip(repeat(""), chain(self._user_records(), self._user_scenarios()))
         rules = self.advisor.ruleset.rules
         for rule in sorted(rules, key=lambda rule: not rule.overlay):
             yield rule.id, next((c.given for c in rule.cases if c.expect == "fires"), {})
 
-    def _own_records(self) -> Iterator[Given]:
+    def _user_records(self) -> Iterator[Given]:
         entries = self.advisor.knowledge.user_entries
         for kind, rest in (("gpu", _OWN_CARD), ("model", _OWN_MODEL), ("framework", {})):
             table = entries.get(kind)
             for name in table if isinstance(table, Mapping) else ():
                 yield {**_OWN_CARD, **_OWN_MODEL, **rest, kind: name}
 
-    def _own_scenarios(self) -> Iterator[Given]:
+    def _user_scenarios(self) -> Iterator[Given]:
         if not self.house.rules:
             return
         made, folder = self.advisor, scenario_folder(self.house.rules)

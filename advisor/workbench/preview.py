@@ -284,8 +284,8 @@ class _Stage(Struct, frozen=True, dict=True):
                 return
 
     def _shown(self, template: str) -> str:
-        own = next(holding(self.templates, template), None)
-        return f"{own.as_posix() if own else 'templates'}/{template}"
+        folder = next(holding(self.templates, template), None)
+        return f"{folder.as_posix() if folder else 'templates'}/{template}"
 
     def _unsaid(self, ids: set[str], said: set[str]) -> list[RankedOption]:
         """Make a recommendation of every what-if that the rules want and the report leaves out."""

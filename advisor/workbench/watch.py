@@ -73,9 +73,9 @@ class Session(Struct):
     @property
     def folders(self) -> Sequence[Path]:
         """Where a change is looked for."""
-        own = (self.runner.templates, self.knowledge)
+        folders = (self.runner.templates, self.knowledge)
         kinds: tuple[Literal["templates", "knowledge"], ...] = ("templates", "knowledge")
-        others = [stack(of) or (data_dir(kind),) for of, kind in zip(own, kinds, strict=True)]
+        others = [stack(of) or (data_dir(kind),) for of, kind in zip(folders, kinds, strict=True)]
         rules = stack(self.rules) or (self.folder.parent,)
         return (*rules, self.folder, *(folder for of in others for folder in of))
 

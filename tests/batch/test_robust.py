@@ -149,7 +149,7 @@ def test_a_cluster_without_workers_is_told_after_a_while_and_once(
     said = []
     for second, threads in ((0, {}), (29, {}), (31, {}), (32, {"w": 1}), (40, {}), (69, {})):
         client.threads, now[0] = threads, 100.0 + second
-        assert cluster.room() == 2
+        assert cluster.most_in_flight() == 2
         said.append(cluster.held_up())
     assert [bool(one) for one in said] == [False, False, True, False, False, False]
     assert "'tcp://here:1' has had no worker for 30 s" in said[2]
@@ -159,7 +159,7 @@ def test_a_scheduler_that_dies_is_one_message_wherever_it_shows() -> None:
     client = Client()
     cluster = Cluster(client, "tcp://here:1", ())
     client.lost = True
-    for ask in (cluster.room, cluster.open):
+    for ask in (cluster.most_in_flight, cluster.open):
         with pytest.raises(RequestError, match="scheduler at 'tcp://here:1' is gone") as gone:
             ask()
         assert "--resume" in gone.value.hint

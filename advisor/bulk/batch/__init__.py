@@ -148,7 +148,7 @@ class _Run(Struct):
 
     def _filled(self, executor: Executor) -> bool:
         """Submit as much as there is room for; gives False where the pool is broken."""
-        while len(self.pending) < self.place.room():
+        while len(self.pending) < self.place.most_in_flight():
             shard = self.again.pop() if self.again else next(self.waiting, None)
             if shard is None:
                 break
@@ -305,7 +305,7 @@ def each(place: Place, make: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R
     drop = True
     try:
         while True:
-            for task in islice(waiting, max(place.room() - len(flying), 0)):
+            for task in islice(waiting, max(place.most_in_flight() - len(flying), 0)):
                 flying.append(executor.submit(make, task))
             if not flying:
                 break

@@ -184,7 +184,7 @@ class Place(Protocol):
     def open(self) -> Executor:
         """Give an executor; asked again after a process of the pool has died."""
 
-    def room(self) -> int:
+    def most_in_flight(self) -> int:
         """How many shards may be in flight now."""
 
     def held_up(self) -> str:
@@ -214,7 +214,7 @@ class Local(Struct, frozen=True):
         context = multiprocessing.get_context("spawn")
         return Pool(self.workers, mp_context=context, initializer=start_worker)
 
-    def room(self) -> int:
+    def most_in_flight(self) -> int:
         """One for each worker and one waiting behind it."""
         return 1 if self.workers == 1 else _AHEAD * self.workers
 
@@ -259,7 +259,7 @@ class Cluster(Struct):
         executor: Executor = self.client.get_executor(pure=False, retries=_RETRIES)
         return executor
 
-    def room(self) -> int:
+    def most_in_flight(self) -> int:
         """Two for each thread there is now; workers may come and go.
 
         Raises:

@@ -149,10 +149,10 @@ def read_folders(folders: Stack, over: Path | None = None) -> RuleFiles:
     contents = {shown[name]: files[name] for name in sorted(files)}
     named = dict(sorted(files.items()))
     for layer in others:
-        own = _files(layer.folder)
-        names = {name: f"{layer.label}/{name}" for name in own}
+        read = _files(layer.folder)
+        names = {name: f"{layer.label}/{name}" for name in read}
         users.append(Users.of(names, below, _label(over) if over else ""))
-        added = {names[name]: content for name, content in own.items()}
+        added = {names[name]: content for name, content in read.items()}
         contents |= added
         named |= added
     try:

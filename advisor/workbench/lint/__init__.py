@@ -113,7 +113,7 @@ class Checked(Struct):
     files: int = 0
     scenarios: int = 0
     """On so many the rules were tried."""
-    own: str = ""
+    provenance: str = ""
     """How many rules are the user's, in words; empty where none is."""
     elsewhere: int = 0
     """Errors in files that were not asked for; they keep the rest from being tried."""
@@ -128,20 +128,20 @@ def asked_for(paths: Sequence[Path], layers: Stack = None) -> Sequence[Asked]:
         RequestError: A path is nothing that holds rules.
     """
     if not paths:
-        own = [_with_rules(folder) for folder in stack(layers) if _own(folder)]
-        return [Asked(own)]
+        users = [_with_rules(folder) for folder in stack(layers) if _user_folder(folder)]
+        return [Asked(users)]
     folders = [path for path in paths if path.is_dir()]
     files: dict[Path, set[str]] = {}
     for path in paths:
         if not path.is_dir():
             files.setdefault(_home(path), set()).add(openable(path))
     return [
-        *(Asked(_own(_with_rules(folder))) for folder in folders),
-        *(Asked(_own(folder), frozenset(names)) for folder, names in files.items()),
+        *(Asked(_user_folder(_with_rules(folder))) for folder in folders),
+        *(Asked(_user_folder(folder), frozenset(names)) for folder, names in files.items()),
     ]
 
 
-def _own(folder: Path) -> Path | None:
+def _user_folder(folder: Path) -> Path | None:
     return None if folder.resolve() == data_dir("rules") else folder
 
 
@@ -188,7 +188,7 @@ def check_all(asked: Sequence[Asked], means: Means) -> Checked:
         total.files += done.files
         total.scenarios += done.scenarios
         total.elsewhere += done.elsewhere
-        total.own = total.own or done.own
+        total.provenance = total.provenance or done.provenance
     total.problems = in_order(found)
     return total
 
@@ -203,7 +203,7 @@ class _Check(Struct):
         """Load and look; what cannot be loaded is looked at as far as it goes."""
         places = Places.of(self.asked.folder)
         rules: Sequence[Rule] = ()
-        own = ""
+        provenance = ""
         try:
             advisor = Advisor.of(
                 UserFiles(self.asked.folder, self.means.templates, self.means.knowledge)
@@ -212,7 +212,7 @@ class _Check(Struct):
             self._as_far_as_it_goes(error, places)
         else:
             rules = self._reported(advisor.ruleset.rules, places)
-            own = provenance_line(advisor.ruleset)
+            provenance = provenance_line(advisor.ruleset)
             self._scenario_files(advisor.vocabulary, advisor.ruleset.by_id, advisor.knowledge)
             self.found += look_at(advisor.ruleset, rules, READ_BY_THE_PROGRAM)
             if self.means.try_cases:
@@ -226,15 +226,15 @@ class _Check(Struct):
             len(rules),
             len({rule.source.file for rule in rules if rule.source}),
             self.tried,
-            own,
+            provenance,
             sum(one.is_error for one in placed) - sum(one.is_error for one in wanted),
         )
 
     def _reported(self, rules: Sequence[Rule], places: Places) -> Sequence[Rule]:
         """The rules of the folder itself, in the files that were asked for."""
-        own = set(Places.of(self.asked.folder, built_in=False).paths.values())
+        users = set(Places.of(self.asked.folder, built_in=False).paths.values())
         files = {rule.id: places.source(rule.source).file if rule.source else "" for rule in rules}
-        return [r for r in rules if files[r.id] in own and self.asked.wants(files[r.id])]
+        return [r for r in rules if files[r.id] in users and self.asked.wants(files[r.id])]
 
     def _as_far_as_it_goes(self, error: UserError, places: Places) -> None:
         """Find what can be told although something does not load."""

@@ -89,12 +89,12 @@ def corrected(asked: Sequence[Asked], means: Means) -> Corrections:
 
 
 def _corrected(asked: Asked, means: Means) -> Corrections:
-    *below, own = stack(asked.folder) or (data_dir("rules"),)
-    found = {name: decoded(content) for name, content in read_tree(own, [".yaml"]).items()}
+    *below, top = stack(asked.folder) or (data_dir("rules"),)
+    found = {name: decoded(content) for name, content in read_tree(top, [".yaml"]).items()}
     texts = {name: text for name, text in found.items() if text is not None}
     after, changes = dict(texts), list[str]()
     with tempfile.TemporaryDirectory() as folder:
-        trial = _Trial(asked, own, Path(folder) / own.resolve().name, means, below)
+        trial = _Trial(asked, top, Path(folder) / top.resolve().name, means, below)
         tried: set[tuple[str, str, str]] = set()
         for _ in range(_ROUNDS):
             fixes = [f for f in trial.fixes(after) if f.key not in tried]
@@ -103,9 +103,9 @@ def _corrected(asked: Asked, means: Means) -> Corrections:
                 break
             kept = trial.kept(after, fixes)
             after = _applied(after, kept)
-            changes += [fix.said(openable(own / fix.name)) for fix in kept]
+            changes += [fix.said(openable(top / fix.name)) for fix in kept]
     files = [
-        Edited(own / name, openable(own / name), before, after[name])
+        Edited(top / name, openable(top / name), before, after[name])
         for name, before in texts.items()
         if after[name] != before
     ]
@@ -140,7 +140,7 @@ class _Trial(Struct, frozen=True):
     """A copy of the folder on which corrections are tried."""
 
     asked: Asked
-    own: Path
+    top: Path
     copy: Path
     means: Means
     below: Sequence[Path] = ()
@@ -191,13 +191,13 @@ class _Trial(Struct, frozen=True):
 
     def _found(self, texts: Mapping[str, str]) -> Sequence[tuple[str, Problem]]:
         shutil.rmtree(self.copy, ignore_errors=True)
-        shutil.copytree(self.own, self.copy)
+        shutil.copytree(self.top, self.copy)
         for name, text in texts.items():
             (self.copy / name).write_bytes(text.encode())
         checked = check_all([Asked((*self.below, self.copy))], self.means)
         names = {openable(self.copy / name): name for name in texts}
         named = [(names[p.source.file], p) for p in checked.problems if p.source.file in names]
-        return [(name, p) for name, p in named if self.asked.wants(openable(self.own / name))]
+        return [(name, p) for name, p in named if self.asked.wants(openable(self.top / name))]
 
 
 def _counted(found: Iterable[tuple[str, Problem]]) -> Counter[tuple[str, str, str]]:
@@ -242,7 +242,9 @@ def reformatted(paths: Sequence[Path]) -> tuple[Sequence[Edited], int, Sequence[
     changed: list[Edited] = []
     errors: list[UserError] = []
     same = 0
-    for path in dict.fromkeys(file for own in paths or [data_dir("rules")] for file in _files(own)):
+    for path in dict.fromkeys(
+        file for folder in paths or [data_dir("rules")] for file in _files(folder)
+    ):
         shown = openable(path)
         content = path.read_bytes()
         try:

@@ -53,19 +53,21 @@ def check_templates(
         for one in stack(folders) or (None,)
     ]
     every = {*read_tree(data_dir("templates"), [".j2"]), *(n for names, _ in parts for n in names)}
-    found = [problem for names, own in parts for name in names for problem in own.problems(name)]
+    found = [
+        problem for names, layer in parts for name in names for problem in layer.problems(name)
+    ]
     try:
         read = _rules(rules, knowledge)
-        for names, own in parts:
-            found += [one for one in _between(read, names, every, own) if one not in found]
+        for names, layer in parts:
+            found += [one for one in _between(read, names, every, layer) if one not in found]
         if folders and not found:
             wrong = render_problems(folders, rules=rules, knowledge=knowledge)
-            found += [one for error in wrong for one in _owner(parts, error).told([error])]
+            found += [one for error in wrong for one in _layer_of(parts, error).told([error])]
     except UserError as error:
         found += problems_of(error)
-        for names, own in parts:  # what no rule could name needs no rules to be told
+        for names, layer in parts:  # what no rule could name needs no rules to be told
             strays = [name for name in names if not name.startswith(_NAMED_BY_RULES)]
-            found += [one for one in _between((), strays, every, own) if one not in found]
+            found += [one for one in _between((), strays, every, layer) if one not in found]
     return Checked(sum(len(names) for names, _ in parts), in_order(found))
 
 
@@ -90,10 +92,10 @@ def _rules(rules: Stack, knowledge: Stack) -> Sequence[Rule]:
     return load_rules(rules or None, vocabulary=rule_vocabulary(knowledge), over=over).rules
 
 
-def _owner(parts: Sequence[tuple[Sequence[str], _Folder]], error: UserError) -> _Folder:
+def _layer_of(parts: Sequence[tuple[Sequence[str], _Folder]], error: UserError) -> _Folder:
     """Give the folder whose file counts where a report could not be written."""
     name = (error.source or Source("")).file.removeprefix("templates/")
-    return next((own for names, own in reversed(parts) if name in names), parts[-1][1])
+    return next((layer for names, layer in reversed(parts) if name in names), parts[-1][1])
 
 
 def renamed_texts(folder: Path) -> Sequence[Edited]:
@@ -163,7 +165,7 @@ class _Folder:
 
 
 def _between(
-    rules: Sequence[Rule], names: Sequence[str], every: Collection[str], own: _Folder
+    rules: Sequence[Rule], names: Sequence[str], every: Collection[str], layer: _Folder
 ) -> Iterator[Problem]:
     wanted = {text_of(rule): rule for rule in reversed(rules) if text_of(rule)}
     for name, rule in wanted.items():
@@ -174,7 +176,7 @@ def _between(
     for name in names:
         read = name == FILE or (name in built_in and name.startswith(_PAGES))
         if name not in wanted and not read:
-            yield problem("unused-template", *_unused(name, own, {**wanted, **built_in}))
+            yield problem("unused-template", *_unused(name, layer, {**wanted, **built_in}))
 
 
 def _elsewhere(name: str, every: Collection[str]) -> str:
@@ -183,13 +185,13 @@ def _elsewhere(name: str, every: Collection[str]) -> str:
     return f"'{same[0]}' is for something else." if same else _near(name, every)
 
 
-def _unused(name: str, own: _Folder, read: Iterable[str]) -> tuple[str, Source, str]:
+def _unused(name: str, layer: _Folder, read: Iterable[str]) -> tuple[str, Source, str]:
     others = [known for known in read if known != name]
     if name.startswith(_NAMED_BY_RULES):
         hint = _near(name, others) or "Name it under 'text' of a rule, or delete it."
-        return "no rule names this text.", own.place(name, 1, 1), hint
+        return "no rule names this text.", layer.place(name, 1, 1), hint
     hint = _near(name, others) or "Texts lie in actions/ and notes/, parts of reports in report/."
-    return "nothing reads this file.", own.place(name, 1, 1), hint
+    return "nothing reads this file.", layer.place(name, 1, 1), hint
 
 
 def _near(name: str, choices: Iterable[str]) -> str:

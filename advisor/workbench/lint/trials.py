@@ -128,10 +128,10 @@ def _silent(one: Evaluation) -> Mask:
 
 def _to_blame(ruleset: RuleSet) -> Source | None:
     """Where the user changed a rule that concludes the verdict, else where the first one stands."""
-    own = [rule.source for rule in ruleset.user_rules if VERDICT in rule.conclude]
+    users = [rule.source for rule in ruleset.user_rules if VERDICT in rule.conclude]
     off = [item.source for item in ruleset.disabled if VERDICT in item.rule.conclude]
     known = [rule.source for rule in ruleset.rules if VERDICT in rule.conclude]
-    return next(iter([*off, *own, *known]), None)
+    return next(iter([*off, *users, *known]), None)
 
 
 def _firing(tried: Tried, rule: Rule) -> Iterator[Problem]:
