@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from msgspec import Struct
 
 from advisor.advice.document import Because, Provenance
+from advisor.knowledge import users_counted
 from advisor.knowledge.layers import SwitchedOff, UserEntry, user_record
 from advisor.knowledge.vocabulary import FactValue
 from advisor.reading.public_list import user_entry
@@ -190,5 +191,4 @@ def provenance_line(ruleset: RuleSet) -> str:
         ),
         "switched off": len(ruleset.disabled),
     }
-    said = [f"{number} {what}" for what, number in counts.items() if number]
-    return f"yours: {', '.join(said)}" if said else ""
+    return users_counted(counts)

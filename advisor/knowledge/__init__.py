@@ -259,6 +259,11 @@ def provenance_line(knowledge: Knowledge) -> str:
         "in the place of built-in ones": sum(row[1] is not None for row in rows),
         "switched off": sum(1 for _ in switched_off_records(knowledge)),
     }
+    return users_counted(counts)
+
+
+def users_counted(counts: Mapping[str, int]) -> str:
+    """Say how much of each kind is the user's; empty where nothing is."""
     said = [f"{number} {what}" for what, number in counts.items() if number]
     return f"yours: {', '.join(said)}" if said else ""
 

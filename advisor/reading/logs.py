@@ -79,7 +79,7 @@ class Log(Struct):
 
     def text(self, name: str) -> str:
         """Give the last text of a field; empty for none."""
-        found = [said for (key, _), said in self.said.items() if key == name]
+        found = self._of(name)
         return str(max(found, key=lambda said: said.line).value) if found else ""
 
     def figure(self, name: str) -> float | None:
