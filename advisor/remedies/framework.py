@@ -41,7 +41,9 @@ def _others(base: Base, *_: object) -> Iterator[Option]:
                 change["precision"] = precision.name
             if other.gpus != scenario.gpus:
                 change["gpus"] = other.gpus
-            yield make_option(base, FRAMEWORK, change, other)
+            inside = framework.name in scenario.framework.loads_with
+            effort = "download" if inside else FRAMEWORK.effort
+            yield make_option(base, FRAMEWORK, change, other, effort=effort)
 
 
 def in_a_server(base: Base) -> Iterator[Scenario]:
