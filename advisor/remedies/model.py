@@ -18,7 +18,7 @@ from advisor.knowledge.catalogue import ModelRow
 from advisor.knowledge.merit import purposes
 from advisor.knowledge.types import Format
 from advisor.models.stored_tensors import Model
-from advisor.remedies.assessment import merit_points
+from advisor.remedies.assessment import merit_points, outlook_of
 from advisor.remedies.formats import Sized, faithful_formats
 from advisor.remedies.framework import in_a_server, small_step_plans, text_alone_plans
 from advisor.remedies.kv_cache import part_out, where_a_part_moves
@@ -40,8 +40,7 @@ from advisor.scenario.choices import runs as can_run
 from advisor.scenario.resolve import default_context
 from advisor.scenario.support import without_lost_drafts
 
-_MOST_MODELS = 5
-_MOST_PEERS, _MOST_PEERS_TRIED = 2, 10
+_MOST_MODELS, _MOST_PEERS, _MOST_PEERS_TRIED = 5, 2, 10
 _CLEARLY_SMALLER, _LEAST_BESIDE_RAM = 0.85, 0.6
 _LEAST_OF_A_STEP, _SMALL, _LARGE = 0.35, 6e9, 5e10
 """Of the next smaller model of a series: its share of the parameters; those that are few, many."""
@@ -177,7 +176,7 @@ def _ways(base: Base, scenario: Scenario) -> Iterator[Plan]:
 
 
 def _best_format(base: Base, scenario: Scenario) -> Format | None:
-    """The format asked for if it fits, else the most faithful that loses little and fits.
+    """The format asked for if it fits, else the most faithful that loses little and is quick.
 
     On a server that then holds few of the requests, the first that holds half as many as any.
     """
@@ -188,7 +187,9 @@ def _best_format(base: Base, scenario: Scenario) -> Format | None:
         held = stored <= most and can_split(other)
         free = free_bytes(other, base.knowledge) if held else -1
         if free is None or free >= spare:
-            found.append((held_share(base, other), precision))
+            speed = outlook_of(other, base.knowledge).speed if other.batch == 1 else None
+            slow = speed and speed.decode_tok_s.estimate < base.knowledge.policy["thinking_speed"]
+            found.append((0.0 if slow else held_share(base, other), precision))
             if found[-1][0] > base.knowledge.policy["few_held_percent"]:
                 break
     best = max((share for share, _ in found), default=0.0)
@@ -336,14 +337,13 @@ def _mixtures(base: Base, *_: object) -> Iterator[Option]:
         yield from _beside_ram(base)
     if own.shape.moe or not (base.fits and base.speed) or base.speed.decode_tok_s.estimate >= slow:
         return
-    families = set[str]()
+    families, most = set[str](), own.parameters * _FEW_ACTIVE
     for record in _of_its_size(base, own):
         model = sized_record(record.name, base.knowledge) if record.family not in families else None
-        if model and model.shape.moe and model.active_parameters <= own.parameters * _FEW_ACTIVE:
-            option = _in_best_format(base, model, MIXTURE)
-            if option:
-                families.add(record.family)
-                yield option
+        light = model and model.shape.moe and model.active_parameters <= most
+        if model and light and (option := _in_best_format(base, model, MIXTURE)):
+            families.add(record.family)
+            yield option
         if len(families) == _MOST_PEERS:
             return
 
@@ -360,11 +360,11 @@ def _beside_ram(base: Base) -> Iterator[Option]:
     whole = replace(start, gpu_layers=None, cpu_experts=0)
     for record in _held_with_ram(base):
         model = sized_record(record.name, base.knowledge) if record.family not in families else None
-        if model and model.shape.moe and model.active_parameters <= own.model.parameters / 2:
-            option = _with_part_out(base, whole, model)
-            if option and option.fits:
-                families.add(record.family)
-                yield option
+        light = model and model.shape.moe and model.active_parameters <= own.model.parameters / 2
+        option = _with_part_out(base, whole, model) if model and light else None
+        if option and option.fits:
+            families.add(record.family)
+            yield option
         if len(families) == _MOST_PEERS:
             return
 
