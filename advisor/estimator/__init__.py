@@ -192,7 +192,7 @@ def _demand(
         cells=cells,
         layers_by_card=placement.layers_by_card,
     )
-    if not scenario.framework.memory_checked:
+    if scenario.stands_in or not scenario.framework.memory_checked:
         demand.approximate += (UNCHECKED,)
     demand.approximate += traded(scenario, knowledge)
     if scenario.cards and len(placement.cards) > 1 and not is_pipeline(scenario):

@@ -210,6 +210,14 @@ def sized_framework(knowledge: Knowledge, text: str) -> Framework | None:
     return next((f for f in knowledge.frameworks.values() if found.name in f.variants), None)
 
 
+def stands_in(knowledge: Knowledge, text: str | None) -> bool:
+    """Whether a program is sized as what is nearest to it, not as itself or what it runs inside."""
+    if not text:
+        return False
+    found = (*_named(knowledge.frameworks, text), *_beside_a_runtime(knowledge, text))
+    return not any(one.sized or one.loads_with for one in found[:1])
+
+
 def runtime_said(knowledge: Knowledge, text: str | None, taken: Framework) -> Iterator[str]:
     """Say as what a program is sized that is no runtime known here."""
     if not text:

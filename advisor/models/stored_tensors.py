@@ -305,6 +305,8 @@ class Model(Struct, frozen=True):
     """Weight formats that hold exactly what was released, where that is less than 16 bits."""
     native_inherited: bool = False
     """Whether those are of the model that has its shape, and no source tells its own."""
+    named_format: str | None = None
+    """The format that a bare name says, of which no repository is meant."""
     held_format: str | None = None
     """The weight format that its repository holds, where it is a packed copy of a model."""
     held_bits: float | None = None
@@ -320,6 +322,11 @@ class Model(Struct, frozen=True):
     """The weight files it was read from: exact sizes in the format they hold."""
     notes: tuple[str, ...] = ()
     """What the files say about themselves, one sentence each."""
+
+    @property
+    def told_format(self) -> str | None:
+        """The weight format that its repository or its name tells."""
+        return self.held_format or self.named_format
 
     @property
     def read_parameters(self) -> int:

@@ -33,7 +33,7 @@ from advisor.reading.name_parts import (
     publisher_words,
     words,
 )
-from advisor.reading.public_list import exact
+from advisor.reading.public_list import every_named, exact
 from advisor.reading.public_sizing import model_of
 from advisor.reading.published import (
     GGUF_DEFAULT,
@@ -41,6 +41,7 @@ from advisor.reading.published import (
     is_packed,
     less_publisher,
     most_taken,
+    published_format,
     table_rows,
     unpacked_name,
 )
@@ -120,7 +121,7 @@ def _abridged(
         model = replace(model, name=unpacked_name(one.name), hf_id=None, held_format=None)
         line = f"{quoted(text)} is read as {model.name}"
     if held:
-        model, line = _holding(model, held, own=False), f"{line} in {held}{remark}"
+        model, line = replace(model, named_format=held), f"{line} in {held}{remark}"
     return ModelRead(model, held, (f"{line}.",), (), mixed)
 
 
@@ -210,7 +211,7 @@ def _newest(
     line = f"{quoted(text)} is read as {model.name}, the newest of that name that is known here"
     held, remark, mixed = _held(knowledge, said.precision) if said.precision else ("", "", False)
     if held:
-        model, line = _holding(model, held, own=False), f"{line}, in {held}{remark}"
+        model, line = replace(model, named_format=held), f"{line}, in {held}{remark}"
     also = f" It could also be {listed(others, _MOST_SAID)}." if others else ""
     return ModelRead(model, held, (f"{line}.{also}",), tuple(others), mixed)
 
@@ -254,13 +255,13 @@ def put_together(
         model = replace(model, name=_as_typed(parts, said), hf_id=None, companions={})
     if said.precision:
         held, remark, mixed = _held(knowledge, said.precision)
-        held_model = _holding(model, held, own=bool(parts.publisher))
-        return ModelRead(held_model, held, (f"{line} in {held}{remark}.",), mixed=mixed)
+        model = _holding(model, held) if parts.publisher else _of_that_name(model, parts, held)
+        return ModelRead(model, held, (f"{line} in {held}{remark}.",), mixed=mixed)
     if parts.is_gguf:
         held = _only_file(own)
         why = "its only file" if held else "which llama.cpp takes where no file is named"
         held = held or GGUF_DEFAULT
-        return ModelRead(_holding(model, held, own=True), "", (f"{line} in {held}, {why}.",))
+        return ModelRead(_holding(model, held), "", (f"{line} in {held}, {why}.",))
     return ModelRead(model, "", (f"{line}.",))
 
 
@@ -320,9 +321,24 @@ def _held(knowledge: Knowledge, word: str) -> tuple[str, str, bool]:
     return only, f" (named {word.upper()}{read.remark})" if read.remark else "", read.mixed
 
 
-def _holding(model: Model, held: str, *, own: bool) -> Model:
-    """Give a model whose files hold this format; of a bare name nobody knows the repository."""
-    return replace(model, held_format=held, hf_id=model.hf_id if own else None)
+def _holding(model: Model, held: str) -> Model:
+    """Give a model whose repository holds this format."""
+    return replace(model, held_format=held)
+
+
+def _of_that_name(model: Model, parts: NameParts, held: str) -> Model:
+    """Give a model in the format that a bare name says, of the repository that is called so.
+
+    Of several its maker's, then the most downloaded; of a file nobody knows the repository.
+    """
+    if parts.ending:
+        return replace(model, hf_id=None, held_format=held)
+    owner = (model.hf_id or "").partition("/")[0]
+    same = [one.hf_id for one in every_named(parts.name) if published_format(one) == held]
+    if not same:
+        return replace(model, named_format=held)
+    maker = (one for one in same if one.partition("/")[0] == owner)
+    return replace(model, hf_id=next(maker, same[0]), held_format=held)
 
 
 def _tagged(knowledge: Knowledge, text: str, said: FormatSaid, tag: Tag) -> ModelRead:
@@ -338,4 +354,4 @@ def _tagged(knowledge: Knowledge, text: str, said: FormatSaid, tag: Tag) -> Mode
     held, remark, _ = _held(knowledge, said.precision or tag.precision)
     line = f"{quoted(text)} is read as {inner.model.name}, Ollama's {tag.name}, "
     line += f"{'in' if said.precision else 'which holds'} {held}{remark}."
-    return ModelRead(_holding(inner.model, held, own=True), held if said.precision else "", (line,))
+    return ModelRead(_holding(inner.model, held), held if said.precision else "", (line,))

@@ -149,7 +149,7 @@ def fewest_cards(request: Request, knowledge: Knowledge) -> tuple[int, bool] | N
 
 def _as_stored(settings: Settings, model: Model | None) -> Settings:
     """Ask for the format that the model's own files hold, where none is stated."""
-    if model is None or settings.precisions or not (model.stored or model.held_format):
+    if model is None or settings.precisions or not (model.stored or model.told_format):
         return settings
     return replace(settings, precisions=(precision_asked(Request(), model),))
 

@@ -72,13 +72,13 @@ class Scenario(Stated, frozen=True):
     """Nothing was said of the RAM but its size, so it is as such machines have it."""
     slots: int = 0
     """Sequences that a server is told to take in at most; 0: as many as it does by default."""
+    stands_in: bool = False
+    """The framework is only the nearest to the program that was named."""
     idle_cards: int = 0
     """Cards of the machine that are left out, which a program that takes all must be told."""
 
 
 _NAMES = Scenario.__struct_fields__
-
-
 _RECORDS = ("gpu", "model", "precision", "kv_cache_k", "kv_cache_v", "framework", "draft_model")
 _SPEED_ALONE = (
     "depth_tokens", "ram_bytes", "ram_bandwidth_bytes_s", "ram_bandwidth_ends", "ram_assumed",

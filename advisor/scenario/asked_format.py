@@ -111,11 +111,11 @@ def precision_asked(
     """
     if said := stated(request.precision):
         said = in_words_of(said, framework.formats if framework else ())
-        return bits_of_family(said, model.held_format if model else None)
+        return bits_of_family(said, model.told_format if model else None)
     if model is None:
         return DEFAULT_PRECISION
-    if model.held_format:
-        return model.held_format
+    if model.told_format:
+        return model.told_format
     packed = model.origin == "config" and model.native_dtype == PACKED
     if model.stored is None and not packed:
         return _asked_by_none(model, framework)

@@ -168,7 +168,7 @@ def kind_of(model: Model) -> tuple[Hashable, ...]:
         bool(model.vision_parameters),
         model.modality,
         model.native_formats,
-        model.held_format,
+        model.told_format,
         model.native_dtype,
         model.shape.dtype,
     )
@@ -248,7 +248,7 @@ def candidates(
 
 
 def _tiers(formats: Sequence[Format], model: Model) -> Iterator[Sequence[Format]]:
-    own = [f for f in formats if support.is_published(f, model) or f.name == model.held_format]
+    own = [f for f in formats if support.is_published(f, model) or f.name == model.told_format]
     if own:
         yield own
         yield [f for f in formats if f.class_bits == own[0].class_bits]

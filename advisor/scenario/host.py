@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from advisor.errors import RequestError, UserError
 from advisor.knowledge.catalogue import ALONE, PROCESSOR, Cards
+from advisor.knowledge.index import gpu_core, gpu_words
 from advisor.knowledge.layers import check_machine
 from advisor.knowledge.names import framework_called
 from advisor.knowledge.types import Knowledge
@@ -319,17 +320,28 @@ def either_of(request: Request, cards: Cards) -> Cards:
 
 
 def with_its_ram(cards: Cards, request: Request, knowledge: Knowledge) -> Cards:
-    """Give a processor, or its graphics, which come with any memory, that of the computer."""
+    """Give a processor, its graphics or a machine of one memory that of the computer."""
     if cards.gpu.vendor == ALONE:
         return _in_its_ram(cards, request, knowledge)
     ram, stated = request.ram_gib, "gb" in (request.gpu or "").casefold()
     if not ram or stated or asks_here(request):
         return cards
     listed = knowledge.gpus.get(cards.gpu.name)
-    if not (listed and listed.unified_memory) or listed.vram_bytes or listed.vram_sizes:
+    if not (listed and listed.unified_memory):
         return cards
+    if listed.vram_sizes or listed.vram_bytes:
+        return _of_that_memory(cards, f"{request.gpu} {ram:g} GB", knowledge)
     line = f"{cards.gpu.name} is taken with the {ram:g} GB of the computer."
     return replace(cards, gpu=replace(cards.gpu, vram_bytes=int(ram * GIB)), read_as=(line,))
+
+
+def _of_that_memory(cards: Cards, text: str, knowledge: Knowledge) -> Cards:
+    """Give the machine that has the memory of the computer, where its own was assumed."""
+    with suppress(UserError):
+        found = find_cards(knowledge, text)
+        unsaid = {w for w in gpu_core(found.gpu.name) if w.isalpha()} - {*gpu_words(text)}
+        return cards if unsaid and found.gpu.name != cards.gpu.name else found
+    return cards
 
 
 def _in_its_ram(cards: Cards, request: Request, knowledge: Knowledge) -> Cards:

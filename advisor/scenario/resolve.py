@@ -137,7 +137,8 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         read_as=(*_said(cards, read, draft), *said_here(request, cards, knowledge), *told),
     )
     raise_problems(list(_impossible(request, scenario, knowledge)))
-    return replace(scenario, read_as=(*scenario.read_as, *said_of(pace), *_settings_said(scenario)))
+    said = (*scenario.read_as, *said_of(pace), *_settings_said(scenario))
+    return replace(scenario, read_as=said, stands_in=names.stands_in(knowledge, request.framework))
 
 
 def _found_model(
@@ -153,7 +154,6 @@ def _found_model(
 
 
 def _said(cards: Cards | None, read: ModelRead, draft: Model | None) -> tuple[str, ...]:
-    """Say how cards and models were read; nothing where every name stands there plainly."""
     sized = [model.sized_as for model in (read.model, draft) if model and model.sized_as]
     return (*(cards.read_as if cards else ()), *read.said, *sized)
 
@@ -166,7 +166,7 @@ _OF_SERVERS = {
 
 
 def _settings_said(scenario: Scenario) -> Iterator[str]:
-    """Say what was stated of the memory beside the model, or that it means nothing here."""
+    """Say what was stated of the memory beside the model."""
     if scenario.reserve_gib:
         yield f"{scenario.reserve_gib:g} GiB of each card is left to other programs, as stated."
     if scenario.text_only:

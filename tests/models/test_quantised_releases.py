@@ -15,6 +15,7 @@ from advisor.knowledge import load_knowledge
 from advisor.models import model_from_path, model_from_record
 from advisor.reading.public_list import exact
 from advisor.reading.public_sizing import model_of
+from advisor.reading.published import packed_config
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
 from tests.models.test_lone_config import weights_gib
@@ -108,6 +109,11 @@ def test_a_repository_named_by_itself_keeps_in_16_bits_what_its_row_says(
     held, server = knowledge.formats[model.held_format or ""], knowledge.frameworks["vLLM"]
     found = weights_of(model, held, server, knowledge.ggml_types).profile.total_bytes
     assert found / 1e9 == pytest.approx(weights_gb, rel=0.01)
+
+
+def test_a_repository_that_was_renamed_is_known_by_its_first_name() -> None:
+    first, now = (f"meta-llama/{one}Llama-3.1-405B-Instruct-FP8" for one in ("Meta-", ""))
+    assert packed_config(first) == packed_config(now) != {}
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ from advisor.reading.format_patterns import FILE as TAGS
 from advisor.reading.format_patterns import tag_of
 from advisor.reading.known import ModelRead, read_format
 from advisor.reading.name_parts import SIZE, words
+from advisor.reading.public_list import every
+from advisor.reading.published import is_packed
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
 from tests.reading.random_names import LOOK_ALIKES, texts
@@ -97,7 +99,7 @@ def billions(name: str) -> float | None:
 )
 def test_a_name_tells_model_and_format(text: str, model: str, held: str | None) -> None:
     found = read_model(KNOWN, text)
-    assert (found.model.name, found.model.held_format) == (model, held)
+    assert (found.model.name, found.model.told_format) == (model, held)
     assert bool(found.said) == (model_key(text) != model_key(model) and "tree" not in text)
 
 
@@ -614,3 +616,22 @@ def test_what_threads_call_a_release_of_another_model(
     found = read_model(KNOWN, text).model
     assert found.parameters / 1e9 == pytest.approx(billions_, abs=0.006)
     assert found.trained_context_tokens == context
+
+
+def test_a_bare_name_of_a_packed_repository_is_that_repository() -> None:
+    """Its maker's, else the most downloaded; a format beside a name leaves the repository open."""
+    packed = [one for one in every() if one.format in {"awq", "gptq"} and is_packed(one)]
+    packed.sort(key=lambda one: -(one.hf_downloads or 0))
+    told = {one.name: found.model.hf_id for one in packed[:150] if (found := read(one.name))}
+    assert len(told) > 100
+    assert [
+        name for name, at in told.items() if f"{at}".partition("/")[2].lower() != name.lower()
+    ] == []
+    assert told["Qwen3-32B-AWQ"] == "Qwen/Qwen3-32B-AWQ"
+    free = read_model(KNOWN, "qwen3 32b awq").model
+    assert (free.hf_id, free.named_format) in {
+        ("Qwen/Qwen3-32B-AWQ", None),
+        ("Qwen/Qwen3-32B", "AWQ 4-bit"),
+    }
+    file = read_model(KNOWN, "Qwen3-32B-Q4_K_M.gguf").model
+    assert (file.hf_id, file.held_format) == (None, "Q4_K_M")

@@ -6,6 +6,7 @@ import pytest
 
 from advisor.scenario.figures import Figure
 from advisor.scenario.host import ram_pace
+from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
 from tests.remedies.asking import advised, advisor, run_again
 
@@ -46,6 +47,27 @@ def test_the_range_of_a_split_holds_what_every_stated_bandwidth_in_it_gives() ->
         assert assumed.high / assumed.low > stated.high / stated.low
     whole = {**split, "model": "llama-3-8b", "gpu_layers": None}
     assert estimated(**whole) == estimated(**whole, ram_bandwidth_gb_s=45.0), "nothing is in RAM"
+
+
+@pytest.mark.parametrize(
+    ("gpu", "ram_gib", "taken_gib"),
+    [
+        ("Apple M4 Max", 128, 128),
+        ("Jetson Orin Nano", 8, 8),
+        ("Apple M4 Max", 100, 36),
+        ("Apple M4", 128, 32),
+        ("Ryzen AI Max+ 395", 64, 64),
+        ("M1 Pro 16GB", 32, 16),
+    ],
+)
+def test_the_ram_of_a_machine_of_one_memory_is_that_memory(
+    gpu: str, ram_gib: float, taken_gib: int
+) -> None:
+    """Where its own was only assumed, and such a machine is sold."""
+    asked = Request(gpu=gpu, ram_gib=ram_gib, model="Qwen3-8B")
+    found = resolve(asked, KNOWLEDGE).gpu
+    assert found
+    assert found.vram_bytes == taken_gib * 2**30
 
 
 def test_slow_options_rank_by_their_speed_where_nothing_is_said_of_the_ram() -> None:

@@ -116,7 +116,11 @@ def test_a_program_that_nothing_describes_is_sized_as_what_runs_the_format() -> 
     assert "Nothing here describes FreeToken: it is sized as llama.cpp" in said(asked)
     assert "whose name it bears" in said(asked | {"framework": "nano-vllm"})
     reports = [Session(files=False).advise(**one).to_dict() for one in (asked, plain)]
-    assert reports[0]["recommendations"] == reports[1]["recommendations"]
+    titles = [[one["title"] for one in report["recommendations"]] for report in reports]
+    assert titles[0] == titles[1]
+    assert [one["memory"]["certainty"] for one in reports] == ["unverified", "sure"]
+    inside = Session(files=False).advise(**asked | {"framework": "koboldcpp"}).to_dict()
+    assert inside["memory"]["certainty"] == "sure"
 
 
 @pytest.mark.parametrize(
@@ -189,7 +193,7 @@ def test_what_may_be_another_model_is_not_taken_for_a_size(text: str) -> None:
 )  # fmt: skip
 def test_pages_and_lists_of_files_name_their_model(text: str, name: str, held: str | None) -> None:
     model = resolve(Request(gpu="RTX 4090", model=text), KNOWN).model
-    assert (model.name, model.held_format) == (name, held)
+    assert (model.name, model.told_format) == (name, held)
 
 
 @pytest.mark.parametrize(

@@ -231,7 +231,7 @@ def _choice(text: str, knowledge: Knowledge) -> Choice:
         model = find_model_named(text, knowledge)
     except UserError:
         return _from_record(record, knowledge)
-    plain = model.hf_id == record.hf_id and not model.held_format
+    plain = model.hf_id == record.hf_id and not model.told_format
     return _from_record(record, knowledge) if plain else Choice(text, model)
 
 
