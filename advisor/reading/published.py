@@ -293,14 +293,13 @@ def _packs(word: str) -> bool:
 _RELEASE: Final = re.compile(r"preview|a\d+(?:\.\d+)?b|\d{4}|\d+k|\d+e|v\d(?:[.-]\d)?|[bf]?f16")
 """Words behind a name that tell a release of it: active size, date, context, experts, version."""
 _SIZED: Final = re.compile(r"\d+(?:\.\d+)?[bm]")
-_LEAST_TAKEN: Final = 100
-"""Downloads below which nobody means a repository that is not named in full."""
+_LEAST_TAKEN: Final = 100  # downloads below which nobody means what is not named in full
 
 
 def most_taken(knowledge: Knowledge, text: str) -> Sequence[ModelRecord]:
     """List the models of one family that a text names, the library's own or most downloaded first.
 
-    Nothing where it names one or none, or leaves the family out.
+    What says least beside it goes first. Nothing where it names one or none, or no family.
     """
     records = [knowledge.models[name] for name in models_with(knowledge, text)]
     families = {model_words(record.family)[:1] for record in records}
@@ -310,7 +309,12 @@ def most_taken(knowledge: Knowledge, text: str) -> Sequence[ModelRecord]:
     spelled = ("".join(parts), "-".join(parts))
     tags = (default_tag(NameParts(name)) for name in spelled)
     usual = {model_words(tag.model) for tag in tags if tag}
-    return sorted(records, key=lambda one: taken(one, usual), reverse=True)
+    said = {*words().tunings, *model_words(text)}
+    beside = {
+        one.name: -sum(not _SIZED.fullmatch(w) for w in {*model_words(one.name)} - said)
+        for one in records
+    }
+    return sorted(records, key=lambda one: (beside[one.name], *taken(one, usual)), reverse=True)
 
 
 def taken(record: ModelRecord, usual: Collection[Sequence[str]] = ()) -> tuple[bool, int]:
@@ -320,11 +324,7 @@ def taken(record: ModelRecord, usual: Collection[Sequence[str]] = ()) -> tuple[b
 
 
 def abridged(name: str, makers: Sequence[str]) -> Sequence[PublicModel]:
-    """Find the repositories that a name means which leaves off maker and marks of the release.
-
-    Args:
-        name: Less its format.
-        makers: What may be left off before it: the makers of what begins so.
+    """Find the repositories that a name means which leaves off a maker and marks of the release.
 
     Returns:
         Copies of one model, the most downloaded first, what is not packed before the rest; nothing

@@ -37,7 +37,7 @@ _RATE: Final = re.compile(rf"\b(\d{{3,5}}){_PER_SECOND}", re.IGNORECASE)
 _STICKS: Final = re.compile(r"\b(\d{1,3})\s*(?:sticks?|dimms?|modules?)\b", re.IGNORECASE)
 _SIZE: Final = re.compile(
     r"(?<![\w.-])(?:(\d{1,3})\s*[x\u00d7*]\s*)?"
-    r"(\d+(?:\.\d+)?)\s*([mgt](?:i?b|o)?)(?:\s*[x\u00d7*]\s*(\d{1,3}))?(?!\w)",
+    r"(\d+(?:\.\d+)?)\s*([mgt](?:i?bs?|o)?)(?:\s*[x\u00d7*]\s*(\d{1,3}))?(?!\w)",
     re.IGNORECASE,
 )
 _WIDE: Final = re.compile(

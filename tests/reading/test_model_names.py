@@ -20,6 +20,7 @@ from advisor.reading.known import ModelRead, read_format
 from advisor.reading.name_parts import SIZE, words
 from advisor.reading.public_list import every
 from advisor.reading.published import is_packed
+from advisor.scenario.asked_model import model_named
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
 from tests.reading.random_names import LOOK_ALIKES, texts
@@ -608,6 +609,7 @@ def test_a_format_beside_a_word_that_is_not_known_is_refused(text: str) -> None:
         ("aya 35b", 34.98, 8192),
         ("dsv3", 671.03, 163840),
         ("ds r1", 671.03, 163840),
+        ("glm2", 6.24, 32768),
     ],
 )
 def test_what_threads_call_a_release_of_another_model(
@@ -635,3 +637,9 @@ def test_a_bare_name_of_a_packed_repository_is_that_repository() -> None:
     }
     file = read_model(KNOWN, "Qwen3-32B-Q4_K_M.gguf").model
     assert (file.hf_id, file.held_format) == (None, "Q4_K_M")
+
+
+def test_of_several_the_one_whose_name_says_least_beside_it_is_meant() -> None:
+    """``Deepseek 0528`` is R1 of that day, not what was distilled into another family's 8B."""
+    assert model_named("Deepseek 0528", KNOWN).model.name == "DeepSeek-R1-0528"
+    assert model_named("gemma 3n", KNOWN).model.name == "gemma-3n-E4B-it"

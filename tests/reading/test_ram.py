@@ -23,6 +23,7 @@ KNOWLEDGE = load_knowledge()
     [
         ("64GB DDR5-6000 x2", 64, RamKind("DDR5", 6000, 2)),
         ("64gb ddr5 6000", 64, RamKind("DDR5", 6000)),
+        ("64GBs of RAM", 64, None),
         ("2x32GB DDR4-3200", 64, RamKind("DDR4", 3200, None, 2)),
         ("32GB x2 DDR5 5600MHz", 64, RamKind("DDR5", 5600, None, 2)),
         ("64 GB DDR5 6000 MT/s quad channel", 64, RamKind("DDR5", 6000, 4)),
