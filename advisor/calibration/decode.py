@@ -2,9 +2,9 @@
 
 time = (overhead x backend x layers
        + expert and recurrent overheads x backend x layers that have them
-         (experts x builds before today's kernels of theirs)) x architecture x program
-     + weights / (bandwidth x base x backend x architecture x pair x format x program)
-     + cache / (bandwidth x base x backend x architecture x pair x program x cache x backend
+         (experts x builds before today's kernels of theirs)) x line x architecture x program
+     + weights / (bandwidth x base x backend x line x architecture x pair x format x program)
+     + cache / (bandwidth x base x backend x line x architecture x pair x program x cache x backend
        x no flash attention)
 
 all of it over the card's own factor. That is fitted with the rest, so that a card far from the
@@ -44,12 +44,14 @@ priors = Priors(
         "cache": Prior(0.8, 0.5),
         "efficiency of backend": Prior(1, 0.15),
         "efficiency of architecture": Prior(1, 0.15, heavy=True),
+        "efficiency of line": Prior(1, 0.15),
         "efficiency of pair": Prior(1, 0.15),
         "efficiency of format": Prior(1, 0.15),
         "efficiency of program": Prior(1, 0.1),
         "efficiency of sixteen bit experts": Prior(1, 0.5),
         "overhead of backend": Prior(1, 0.5),
         "overhead of architecture": Prior(1, 0.3),
+        "overhead of line": Prior(1, 0.3),
         "overhead of program": Prior(1, 0.3),
         "overhead of program and backend": Prior(1, 0.3),
         "expert of backend": Prior(1, 0.2),
@@ -145,6 +147,9 @@ def _shared(run: Run) -> tuple[_Powers, _Powers]:
         reach.append((f"efficiency of architecture:{architecture}", -1.0))
         reach.append((f"efficiency of pair:{architecture}/{backend}", -1.0))
         wait.append((f"overhead of architecture:{architecture}", 1.0))
+    if run.line:
+        reach.append((f"efficiency of line:{run.line}", -1.0))
+        wait.append((f"overhead of line:{run.line}", 1.0))
     if run.program:
         reach.append((f"efficiency of program:{run.program}", -1.0))
     return reach, wait

@@ -131,6 +131,7 @@ def _architectures(material: Material, values: Values) -> Iterator[str]:
     yield "  # cards: measured ones behind the figure; from three on others are `modelled`."
     yield "  architectures:"
     for name in _members(values, "efficiency of architecture"):
+        line = material.policy.lines.get(name, "")
         behind = [
             (backend, _flow((
                 ("efficiency", of(f"efficiency of pair:{name}/{backend}")),
@@ -139,12 +140,11 @@ def _architectures(material: Material, values: Values) -> Iterator[str]:
             for (architecture, backend), known in sorted(cards.items())
             if architecture == name
         ]  # fmt: skip
-        line = _flow((
-            ("efficiency", of(f"efficiency of architecture:{name}")),
-            ("overhead", of(f"overhead of architecture:{name}")),
-            ("backends", _flow(behind)),
-        ))  # fmt: skip
-        yield f"    {_quoted(name)}: {line}"
+        shown = [
+            (kind, of(f"{kind} of architecture:{name}") * of(f"{kind} of line:{line}"))
+            for kind in ("efficiency", "overhead")
+        ]
+        yield f"    {_quoted(name)}: {_flow([*shown, ('backends', _flow(behind))])}"
 
 
 _BY_BACKEND = (

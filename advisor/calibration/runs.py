@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from math import log2
+from math import inf, log2
 from statistics import median
 from typing import Literal
 
@@ -65,6 +65,8 @@ class Run(Struct, frozen=True):
     prompts: float
     """Prompt tokens that were read for each token written, over all streams."""
     architecture: str
+    line: str
+    """The line of the architecture, empty for one that stands alone."""
     source: str
     raw: bool
     tensor: bool
@@ -240,21 +242,19 @@ def _run(observation: Observation, knowledge: Knowledge, policy: Policy) -> Run 
         prompt_tokens=measured.prompt_tokens or 0,
         prompts=_prompts_between(observation),
         architecture=architecture,
+        line=policy.lines.get(architecture, ""),
         source=observation.source,
         raw=observation.raw,
         tensor=conditions.tensor,
         overlapped=scenario.framework.name in policy.overlapped,
         older=_is_older(policy, (metric, architecture), scenario, measured.date),
         plain=not _used_flash(observation),
-        limited=scenario.gpus == 1 and _is_limited(conditions.power_w, scenario.gpu),
+        limited=scenario.gpus == 1
+        and (conditions.power_w or inf) < _LEAST_POWER * (scenario.gpu.tdp_w or 0),
         program=scenario.framework.name if scenario.framework.name in policy.own_pace else "",
         date=measured.date,
         rows=(observation.row,),
     )
-
-
-def _is_limited(power_w: int | None, gpu: Gpu) -> bool:
-    return power_w is not None and power_w < _LEAST_POWER * (gpu.tdp_w or 0)
 
 
 def _prompts_between(observation: Observation) -> float:

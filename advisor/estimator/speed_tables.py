@@ -148,6 +148,8 @@ class Policy(Struct, frozen=True):
     """What people decided and the fits build on."""
 
     matches: tuple[Match, ...]
+    lines: Mapping[str, str]
+    """Architecture -> the line that it is drawn to, empty for one that stands alone."""
     falls: float
     exchange: Exchange
     """Without what is fitted."""
@@ -188,6 +190,9 @@ def read_policy(calibration: Mapping[str, object]) -> Policy:
     engines = policy.group("engines").groups()
     return Policy(
         matches=tuple(map(read_match, policy.lines("architecture_of"))),
+        lines={
+            match.text("is"): match.text("line", "") for match in policy.lines("architecture_of")
+        },
         falls=policy.group("prefill").number("falls"),
         exchange=Exchange(read_links(cards), {}),
         layer_split=cards.curve("layer_split_factor"),
