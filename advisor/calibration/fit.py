@@ -18,6 +18,7 @@ from msgspec import Struct
 from advisor.calibration.runs import Run, sized
 from advisor.estimator.speed_prefill import (
     as_strong,
+    copied_s,
     generation_of,
     lanes_bytes_s,
     work_of,
@@ -242,7 +243,6 @@ priors = Priors(
         "launch of backend": Prior(1, 0.4),
         "copied": Prior(0.8, 0.2),
         "copied experts": Prior(0.8, 0.4),
-        "copied in RAM": Prior(0.8, 0.5),
         "machine": Prior(1, 0.15),
     }
 )
@@ -330,7 +330,7 @@ def terms(run: Run, falls: float, group_of: GroupOf) -> tuple[Term, ...]:
 
 
 def _copies(run: Run) -> Iterator[Term]:
-    """Write what every micro-batch copies out of system RAM, over its bus and over the lanes.
+    """Write what every micro-batch copies out of system RAM.
 
     How much faster or slower a machine does it is fitted and not told.
     """
@@ -341,9 +341,9 @@ def _copies(run: Run) -> Iterator[Term]:
     if run.split and lanes and ram:
         times, own = ceil(run.prompt_tokens / scenario.ubatch), (f"machine:{run.source}", 1.0)
         dense, experts = times * run.reads.host_bytes, times * run.reads.host_expert_bytes
-        yield Term(dense / lanes, (("copied", -1.0), own))
-        yield Term(experts / lanes, (("copied experts", -1.0), own))
-        yield Term((dense + experts) / ram, (("copied in RAM", -1.0), own))
+        byte_s = copied_s(lanes, ram)
+        yield Term(dense * byte_s, (("copied", -1.0), own))
+        yield Term(experts * byte_s, (("copied experts", -1.0), own))
 
 
 def card_tflops(model: PrefillModel, runs: Sequence[Run]) -> dict[tuple[str, str], float]:

@@ -195,8 +195,8 @@ def _prefill(material: Material, fitted: Fitted) -> Iterator[str]:
     for key, kind in _BY_BACKEND:
         shares = [(b, of(kind) * of(f"{kind} of backend:{b}")) for b in backends]
         yield f"  {key}: {_flow(shares)}"
-    yield "  # Weights in system RAM: shares of what the lanes of the card carry, and its own bus."
-    names = (("dense", "copied"), ("experts", "copied experts"), ("ram", "copied in RAM"))
+    yield "  # Weights in system RAM: shares of what bounds their way to the card."
+    names = (("dense", "copied"), ("experts", "copied experts"))
     yield "  copied: " + _flow((key, of(name)) for key, name in names)
     yield "  # What measured cards reach with quantised weights."
     yield "  cards:"

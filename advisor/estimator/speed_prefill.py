@@ -89,11 +89,9 @@ class PrefillTables(Struct, frozen=True, kw_only=True):
     engine_experts: float
     engine_attention: float
     copied: float = 1.0
-    """Share of what its lanes carry at which weights in system RAM are copied to the card."""
+    """Share of what bounds it (``copied_s``) at which weights in system RAM reach the card."""
     copied_experts: float = 1.0
     """The same of experts, of which those that a micro-batch uses are copied."""
-    copied_ram: float = 1.0
-    """Share of the RAM's bandwidth at which both are brought to where the card fetches them."""
 
 
 class Work(Struct, frozen=True):
@@ -203,10 +201,16 @@ def token_seconds(work: Work, reached: Reached) -> tuple[float, float]:
 
 def lanes_bytes_s(gpu: Gpu) -> float | None:
     """Give what the lanes of a card carry; None where it has none of its own, or unknown ones."""
-    lane = _LANE_BYTES_S.get(gpu.pcie_gen or 0)
-    return (
-        None if lane is None or not gpu.pcie_lanes or gpu.unified_memory else lane * gpu.pcie_lanes
-    )
+    carried = _LANE_BYTES_S.get(gpu.pcie_gen or 0, 0.0) * (gpu.pcie_lanes or 0)
+    return carried if carried and not gpu.unified_memory else None
+
+
+def copied_s(lanes: float, ram: float) -> float:
+    """Bound the time of copying a byte of RAM to the card: by its lanes, or by three bus passes.
+
+    The memory is pageable: its bytes are read, written to where the card may fetch them, fetched.
+    """
+    return max(1 / lanes, 3 / ram)
 
 
 def read_prefill(policy: Fields, fitted: Fields | None) -> PrefillTables:
@@ -238,7 +242,6 @@ def read_prefill(policy: Fields, fitted: Fields | None) -> PrefillTables:
         attention_plain=fitted.group("attention_plain").numbers(),
         copied=fitted.group("copied").number("dense"),
         copied_experts=fitted.group("copied").number("experts"),
-        copied_ram=fitted.group("copied").number("ram"),
         launch_s={
             backend: ms * _PER_LAYER_S
             for backend, ms in fitted.group("launch_ms").numbers().items()

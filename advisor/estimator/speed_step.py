@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from advisor.estimator.speed_prefill import (
     Reached,
+    copied_s,
     lanes_bytes_s,
     prompt_seconds,
     token_seconds,
@@ -204,8 +205,8 @@ def micro_batch_copy_s(
     if lanes is None or scenario.ram_bandwidth_bytes_s is None:
         return None
     shares, dense, experts = tables.prefill, reads.host_bytes, reads.host_expert_bytes
-    sent = (dense / shares.copied + experts / shares.copied_experts) / lanes
-    return sent + (dense + experts) / shares.copied_ram / scenario.ram_bandwidth_bytes_s
+    sent = dense / shares.copied + experts / shares.copied_experts
+    return sent * copied_s(lanes, scenario.ram_bandwidth_bytes_s)
 
 
 def prompt_s(
