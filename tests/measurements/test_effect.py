@@ -245,7 +245,7 @@ def test_prefill_of_the_usual_prompt_is_shown_and_moves_the_card() -> None:
     assert other
     assert usual
     assert other.estimate / usual.estimate == pytest.approx(1.2, rel=0.05)
-    assert other.high / other.estimate < usual.high / usual.estimate
+    assert other.high / other.low < usual.high / usual.low
     assert decode(OTHER, own) == decode(OTHER)
 
 
