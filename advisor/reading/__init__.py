@@ -23,9 +23,9 @@ from advisor.knowledge.names import find_model
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.models.hub_names import has_hub_form
 from advisor.reading.known import (
-    IDEOGRAPH,
     ModelRead,
     Reading,
+    is_chinese,
     known_card,
     known_model,
     listed,
@@ -215,7 +215,7 @@ def _counted(knowledge: Knowledge, text: str) -> _Part:
     Raises:
         RequestError: It is not understood as it stands, nor with a count.
     """
-    matched = None if IDEOGRAPH.search(text) else _COUNTED.fullmatch(text)
+    matched = None if is_chinese(text) else _COUNTED.fullmatch(text)
     if matched:
         return _so_many(knowledge, matched[2], int(matched[1]), text)
     refused: RequestError | None = None
@@ -287,7 +287,7 @@ def _read(
     unusual: bool = False,
 ) -> _Part | None:
     """Read a name out of ``text``; ``unusual``: its count has a form that is told."""
-    if IDEOGRAPH.search(name):  # it may be a count
+    if is_chinese(name):  # it may be a count
         return None
     gpu = known_card(knowledge, name)
     if gpu is None:

@@ -37,10 +37,13 @@ from advisor.reading.format_patterns import patterned
 from advisor.reading.public_list import exact
 from advisor.units import GIB, UnitError, parse_size_as_sold
 
-IDEOGRAPH: Final = re.compile(r"[\u3400-\u9fff]")
-"""A character of Chinese, which counts cards in one word with their name."""
 _MOST_LISTED = 8
 _MOST_SAID = 4
+
+
+def is_chinese(text: str) -> bool:
+    """Whether it has a character of Chinese, which counts cards in one word with their name."""
+    return any("\u3400" <= one <= "\u9fff" for one in text)
 
 
 class Reading(Struct, frozen=True):

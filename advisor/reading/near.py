@@ -15,7 +15,7 @@ from advisor.knowledge.index import gpu_core, gpu_words, is_size_word, makers_na
 from advisor.knowledge.merit_scale import card_names
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import by_identity
-from advisor.reading.known import IDEOGRAPH, Reading, listed
+from advisor.reading.known import Reading, is_chinese, listed
 from advisor.reading.name_parts import unsized_cards
 from advisor.reading.ram import as_computer, computers_named, is_cpu
 from advisor.units import GIB
@@ -221,7 +221,7 @@ _BETWEEN = re.compile(r"\s*(?:[,;&]|(?<!\bw)/)\s*|\s+(?:and|plus|und|et|y|with)\
 
 def counts_in(text: str) -> Iterator[tuple[int, str]]:
     """Give each way to read a text as so many of something, the likeliest first."""
-    if IDEOGRAPH.search(text):
+    if is_chinese(text):
         yield from _in_latin(text)
     if found := _BEFORE.fullmatch(text):
         yield int(found[1]), found[2]
@@ -256,7 +256,7 @@ def _in_latin(text: str) -> Iterator[tuple[int, str]]:
     count = _NUMERALS.get(found[1] or found[2]) or int(found[1]) if found else 1
     name = f"{text[: found.start()]} {text[found.end() :]}" if found else text
     name = _MEANS_CARD.sub(" ", name).strip(" x*\u00d7")
-    if not IDEOGRAPH.search(name):
+    if not is_chinese(name):
         yield count, name
 
 
