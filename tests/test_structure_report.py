@@ -125,10 +125,11 @@ AT_MOST = {
     "longest import chain": 34,
     "longest with imports in functions": 41,
     "modules of at most 60 lines": 5,
-    "modules used by one only": 56,
+    "modules used by one only": 55,
     "modules that one advise loads": 115,
     "places that keep results": 82,
-    "modules named own, yours or room": 1,
+    "modules named own, yours or room": 0,
+    "identifiers with own or yours": 33,
 }
 """What the program is by today; decision 31 says what was aimed at. Lower a figure that fell."""
 
