@@ -109,16 +109,11 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
     raise_problems(problems.errors)
     assert model and read and formats and kv_types  # noqa: PT018
     precision, framework = choose(
-        knowledge,
-        formats,
-        asked or "",
-        framework=framework,
-        gpu=gpu,
-        model=model,
+        knowledge, formats, asked or "", framework=framework, gpu=gpu, model=model,
         split=asks_for_split(request.gpu_layers, request.cpu_experts),
         serves=server_caches(knowledge, gpu, request, asked or "", kv_types),
         cards=cards.count if cards else 1,
-    )
+    )  # fmt: skip
     mixed = read.mixed and precision.name == read.precision and not request.precision
     told = taken_said(request, read.precision, precision, framework, knowledge)
     request, told = shared_otherwise(request, framework, told)
