@@ -229,6 +229,7 @@ _TABLES: Final = {
     "their formats": FILE,
     "repositories of a known model": RECORDED,
     "tags of Ollama": "ollama_tags.tsv",
+    "prices of whole computers": "machine_prices.tsv",
 }
 _DATE: Final = re.compile(r"20\d\d-\d\d(?:-\d\d)?")
 

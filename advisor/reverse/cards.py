@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from advisor.advice.preparation import model_warnings
 from advisor.errors import UserError, raise_problems
 from advisor.estimator import estimate_memory
-from advisor.knowledge.catalogue import BY_PCI, Cards
+from advisor.knowledge.catalogue import BY_PCI, Cards, sizes_of
 from advisor.models import text_alone
 from advisor.models.stored_tensors import Model
+from advisor.reading.published import table_rows
 from advisor.reverse import context_for
 from advisor.reverse.answers import (
     Answer,
@@ -33,6 +34,7 @@ from advisor.scenario.asked_format import precision_asked
 from advisor.scenario.asked_model import find_model_named
 from advisor.scenario.resolve import default_context, resolve
 from advisor.scenario.settings import Request
+from advisor.units import GIB
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Gpu, Knowledge
@@ -53,6 +55,9 @@ _MOST_HOPEFUL: Sequence[Reason] = (
     "not_sizable",
     "cannot_run",
 )
+
+
+_PRICES = "machine_prices.tsv"
 
 
 class CardFilter(Struct, frozen=True):
@@ -111,15 +116,18 @@ def gpus_for(
     assert wish
     if wish.request.text_only:
         known = text_alone(known)
-    search = Search(knowledge, wish)
-    tried = [_tried(search, gpu, wanted, known) for gpu in knowledge.gpus.values()]
+    search, prices = Search(knowledge, wish), machine_prices()
+    sold = {name: as_sold(gpu, prices) for name, gpu in knowledge.gpus.items()}
+    tried = [_tried(search, g, sold[g.name], wanted, known) for g in knowledge.gpus.values()]
     answers = [found for found in tried if isinstance(found, Answer)]
     causes = [found for found in tried if not isinstance(found, Answer)]
     if search.error is not None and not answers:
         raise search.error
     answers.sort(key=lambda answer: _order(by, answer))
-    rows = [row_of(a, wish, a.gpu.name, model, knowledge) for a in answers[:limit]]
-    best = {name: row_of(a, wish, a.gpu.name, model, knowledge) for name, a in _firsts(answers)}
+    rows = [row_of(a, wish, _named(a.gpu, sold), model, knowledge) for a in answers[:limit]]
+    best = {
+        name: row_of(a, wish, _named(a.gpu, sold), model, knowledge) for name, a in _firsts(answers)
+    }
     said = tuple(model_warnings(known, wish.request.context or default_context(known)))
     context = context_for(wish, knowledge.policy)
     found = Found(wish, rows, len(answers), len(tried), counted(causes), by, best, said, context)
@@ -165,7 +173,9 @@ def _checked(wanted: CardFilter, reader: Reader) -> CardFilter:
     )
 
 
-def _tried(search: Search, gpu: Gpu, wanted: CardFilter, model: Model) -> Answer | Cause:
+def _tried(
+    search: Search, gpu: Gpu, sold: Sequence[Gpu], wanted: CardFilter, model: Model
+) -> Answer | Cause:
     if not _is_kind(gpu, wanted):
         return "filtered"
     if gpu.not_for_sale:
@@ -174,13 +184,38 @@ def _tried(search: Search, gpu: Gpu, wanted: CardFilter, model: Model) -> Answer
         return "release_unknown"
     if wanted.released_from and (gpu.released or "") < wanted.released_from:
         return "filtered"
-    if gpu.vram_bytes is None:
-        return "memory_unknown"
-    if wanted.max_price_usd is not None and gpu.launch_price_usd is None:
-        return "price_unknown"
     if wanted.max_power_w is not None and gpu.tdp_w is None:
         return "power_unknown"
-    return _fewest(search, gpu, wanted, model)
+    priced = [one for one in sold if one.launch_price_usd is not None]
+    if wanted.max_price_usd is not None and sold and not priced:
+        return "price_unknown"
+    return _fewest(search, sold if wanted.max_price_usd is None else priced, wanted, model)
+
+
+def machine_prices() -> Mapping[str, Mapping[int, float]]:
+    """What computers cost, by their card and the memory in bytes that it shares."""
+    found: dict[str, dict[int, float]] = {}
+    for card, size, usd, *_ in table_rows(_PRICES):
+        found.setdefault(card, {})[int(size) * GIB] = float(usd)
+    return found
+
+
+def as_sold(gpu: Gpu, machines: Mapping[str, Mapping[int, float]]) -> Sequence[Gpu]:
+    """Give a card by each memory with which it is sold, the smallest first, and that price.
+
+    None: its computers have as much memory as their buyers put in.
+    """
+    prices, own = machines.get(gpu.name, {}), gpu.launch_price_usd
+    return [
+        replace(gpu, vram_bytes=size, launch_price_usd=prices.get(size) if own is None else own)
+        for size in sorted({*sizes_of(gpu), *prices})
+    ]
+
+
+def _named(gpu: Gpu, sold: Mapping[str, Sequence[Gpu]]) -> str:
+    """Name a card, with its memory where it is sold with several."""
+    several = gpu.unified_memory and len(sold[gpu.name]) > 1
+    return f"{gpu.name}:{(gpu.vram_bytes or 0) // GIB}GB" if several else gpu.name
 
 
 def _is_kind(gpu: Gpu, wanted: CardFilter) -> bool:
@@ -189,12 +224,20 @@ def _is_kind(gpu: Gpu, wanted: CardFilter) -> bool:
     return not wanted.forms or form_of(gpu) in wanted.forms
 
 
-def _fewest(search: Search, gpu: Gpu, wanted: CardFilter, model: Model) -> Answer | Cause:
-    """Take the fewest equal cards that run the model, or else one with the help of system RAM."""
+def _fewest(
+    search: Search, sold: Sequence[Gpu], wanted: CardFilter, model: Model
+) -> Answer | Cause:
+    """Take the least memory that runs the model: of a card, then of equal ones.
+
+    Else one with the help of system RAM.
+    """
+    if not sold:
+        return "memory_unknown"
     reasons: list[Reason] = []
-    counts = _affordable(gpu, wanted, search.wish.gpus)
+    most = search.wish.gpus
+    tried = [(gpu, count) for gpu in sold for count in _affordable(gpu, wanted, most)]
     for split in (False, True) if search.wish.may_split else (False,):
-        for count in counts:
+        for gpu, count in tried:
             found = search.best(Cards(gpu, count, (), counted=False), model, split=split)
             if isinstance(found, Answer):
                 return found

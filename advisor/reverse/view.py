@@ -263,6 +263,7 @@ _CARDS = {
     "power": "Sorted by board power of all cards together, the least first; cards of unknown "
     "power come last.",
 }
+_WHOLE = "Of cards that share their computer's memory it is the price of the whole computer."
 _PRICED = "Of cards marked as yours it is the price that you gave."
 _FORMATS = {
     "quality": "The format of each is the one with the least measured loss that fits.",
@@ -281,7 +282,7 @@ _CAUSES: dict[Cause, str] = {
     "cannot_run": "no framework known here runs it with these settings",
     "short_training": "trained on less context than {context} tokens",
     "not_sizable": "size or architecture not known well enough",
-    "memory_unknown": "sold with several memory sizes; ask as NAME:SIZE with models-for",
+    "memory_unknown": "share the RAM of their computer, whatever it has; ask for NAME:SIZE",
     "price_unknown": "price not known, so --max-price cannot be judged",
     "power_unknown": "power not known, so --max-power cannot be judged",
     "release_unknown": "release date not known",
@@ -300,7 +301,13 @@ def ranking_words(found: Found, knowledge: Knowledge) -> str:
     barely = knowledge.policy["barely_lossy_percent"]
     thin = f" {_THIN}" if any(row.margin == "thin" for row in found.rows) else ""
     mine = f" {_PRICED}" if found.sort == "price" and _priced_by_user(knowledge) else ""
-    return f"{order}{mine} {_FORMATS[chosen].format(barely=barely)}{thin}"
+    whole = f" {_WHOLE}" if found.sort == "price" and any(map(_is_machine, found.rows)) else ""
+    return f"{order}{whole}{mine} {_FORMATS[chosen].format(barely=barely)}{thin}"
+
+
+def _is_machine(row: Row) -> bool:
+    gpu = row.answer.scenario.gpu
+    return bool(gpu and gpu.unified_memory and gpu.launch_price_usd)
 
 
 def _priced_by_user(knowledge: Knowledge) -> bool:

@@ -11,7 +11,15 @@ from advisor.errors import Problems, UserError
 from advisor.knowledge.types import Gpu
 from advisor.models.stored_tensors import Model
 from advisor.reverse.answers import Found, Settings
-from advisor.reverse.cards import SORTS, CardFilter, form_of, gpus_for, value_of
+from advisor.reverse.cards import (
+    SORTS,
+    CardFilter,
+    as_sold,
+    form_of,
+    gpus_for,
+    machine_prices,
+    value_of,
+)
 from advisor.reverse.models import ModelFilter, models_for
 from advisor.scenario.settings import Request
 from tests.reverse.asking import advisor, knowledge
@@ -225,6 +233,31 @@ def test_a_card_of_a_stated_size_is_asked_for_again_with_it() -> None:
     assert found.rows[0].request.gpu == "DGX Spark:64GB"
     again = advisor().estimate(found.rows[0].request)
     assert again.memory == found.rows[0].answer.memory
+
+
+def test_machines_of_several_sizes_are_listed_with_the_least_memory_that_runs_it() -> None:
+    shared = CardFilter(forms=("unified",))
+    small, large = (cards(wanted=shared, model=name) for name in ("qwen3-8b", "qwen3-32b"))
+    for found, memory in ((small, 16), (large, 24)):
+        row = next(row for row in found.rows if row.answer.gpu.name == "Apple M4")
+        assert row.request.gpu == f"Apple M4:{memory}GB"
+        again = advisor().estimate(row.request)
+        assert again.memory.required_bytes == row.answer.memory.required_bytes
+    assert "Apple M4 Pro" in {row.answer.gpu.name for row in large.rows}
+
+
+def test_whole_computers_have_the_price_of_their_memory() -> None:
+    known = knowledge()
+    prices = machine_prices()
+    assert set(prices) <= set(known.gpus)
+    for name, by_size in prices.items():
+        sold = {one.vram_bytes: one.launch_price_usd for one in as_sold(known.gpus[name], prices)}
+        assert by_size.items() <= sold.items()
+    mine = replace(known.gpus["Apple M4"], launch_price_usd=450.0)
+    assert {one.launch_price_usd for one in as_sold(mine, prices)} == {450.0}
+    wanted = CardFilter(forms=("unified",), max_price_usd=800)
+    found = cards(wanted=wanted, model="qwen3-32b")
+    assert [row.request.gpu for row in found.rows] == ["Apple M4:24GB"]
 
 
 def test_two_cards_fit_no_less_than_one() -> None:
