@@ -101,20 +101,21 @@ def test_the_cache_gives_what_a_fresh_parse_gives(
     assert second.rules == parse_rules(contents, vocabulary)
 
 
-def test_a_warm_load_imports_neither_yaml_nor_pydantic(folder: Path, own_cache: Path) -> None:
+def test_a_warm_load_imports_no_parser_and_no_openssl(folder: Path, own_cache: Path) -> None:
     program = (
         "import sys, pathlib\n"
         "from advisor.rules.language import load_rules\n"
         "from advisor.knowledge.vocabulary import load_vocabulary\n"
         f"load_rules(pathlib.Path({str(folder)!r}), vocabulary=load_vocabulary())\n"
-        "print(sorted({'yaml', 'pydantic', 'jinja2', 'rich'} & set(sys.modules)))"
+        "print(sorted({'yaml', 'pydantic', 'jinja2', 'rich', '_hashlib'} & set(sys.modules)))"
     )
     runs = [
         subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
         for _ in range(2)
     ]
     assert own_cache.is_dir()
-    assert [run.stdout.strip() for run in runs] == ["['yaml']", "[]"]
+    assert "'yaml'" in runs[0].stdout
+    assert runs[1].stdout.strip() == "[]"
 
 
 def test_a_broken_cache_file_is_rebuilt(
