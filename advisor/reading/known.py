@@ -377,15 +377,14 @@ _BITS_BESIDE: Final = re.compile(
     r"[-_ ]+(?:quant\w*|weights?|only|wo|precision|b?float(?:16|32)?|a?sym))*",
     re.IGNORECASE,
 )
-_KIND_BEHIND: Final = re.compile(
-    r"(.+?)\s*\((gptq|awq|gguf|mlx|exl[23]|bnb|bitsandbytes)\)", re.IGNORECASE
-)
+_KIND_BEHIND: Final = re.compile(r"(?i)(.+?)\s*\((gptq|awq|gguf|mlx|exl[23]|bnb|bitsandbytes)\)")
 """A family of formats beside words that say nothing of it: ``4-bit quant``."""
 
 
 def stated(precision: str | None) -> str:
     """Give the precision that was stated: nothing where the word leaves it open."""
-    text = _KIND_BEHIND.sub(r"\2 \1", (precision or "").strip())
+    text = (precision or "").strip()
+    text = _KIND_BEHIND.sub(r"\2 \1", text) if "(" in text else text
     if _NOTHING_SAID.fullmatch(text):
         return ""
     bits = _BITS_BESIDE.fullmatch(text)

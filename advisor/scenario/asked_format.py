@@ -88,7 +88,7 @@ def taken_said(
 def _format_said(
     text: str | None, named: str, chosen: Format, framework: Framework, knowledge: Knowledge
 ) -> tuple[str, ...]:
-    if not (text := stated(text)):
+    if (text == chosen.name and not named) or not (text := stated(text)):
         return ()
     if named and chosen not in formats_named(named, knowledge):
         return (f"The name says {named}, the stated precision {text}: that is what is sized.",)
@@ -166,7 +166,8 @@ def caches_asked(
     Raises:
         RequestError: Unknown.
     """
-    pair = _PAIR.fullmatch((both := request.kv_cache or "f16").strip())
+    both = request.kv_cache or "f16"
+    pair = _PAIR.fullmatch(both.strip()) if request.kv_cache else None
     key = request.kv_cache_k or (pair[1] if pair else both)
     value = request.kv_cache_v or (pair[2] if pair else both)
     kind = _cache(key, knowledge, framework)
