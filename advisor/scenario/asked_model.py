@@ -126,8 +126,7 @@ def _of_a_size(text: str, knowledge: Knowledge) -> ModelRead | None:
     return replace(read, said=(f"{line}.{also}",), others=tuple(others[:_MOST_SAID]))
 
 
-_HAN = "\u4e00-\u9fff"
-_TOLD = re.compile(rf"[{_HAN}]+|[^\W_{_HAN}]+(?:\.[^\W_{_HAN}]+)*")
+_TOLD = re.compile(r"[^\W_]+(?:\.[^\W_]+)*")
 
 
 def _called_by(billions: float, knowledge: Knowledge) -> Iterator[ModelRecord]:
