@@ -309,9 +309,9 @@ def most_taken(knowledge: Knowledge, text: str) -> Sequence[ModelRecord]:
     spelled = ("".join(parts), "-".join(parts))
     tags = (default_tag(NameParts(name)) for name in spelled)
     usual = {model_words(tag.model) for tag in tags if tag}
-    said = {*words().tunings, *model_words(text)}
+    said = {*model_words(text)}
     beside = {
-        one.name: -sum(not _SIZED.fullmatch(w) for w in {*model_words(one.name)} - said)
+        one.name: -sum(not _marks_release(w) for w in {*model_words(one.name)} - said)
         for one in records
     }
     return sorted(records, key=lambda one: (beside[one.name], *taken(one, usual)), reverse=True)
