@@ -193,14 +193,21 @@ def parse_size_as_sold(text: str) -> int:
     return round(size)
 
 
+_ENDS = re.compile(r"\s*(\d[\d.]*)\s*(?:-|\u2013|to)\s*(\d[\d.]*)\s*([a-zA-Z/]*)\s*")
+
+
 def parse_in(text: str, unit: str) -> float:
     """Read a memory size as sold, in GiB, or a bandwidth, in GB/s; a bare number is in the unit.
+
+    A range of bandwidths, ``225-250GB/s``, is its middle.
 
     Raises:
         UnitError: Not one.
     """
     if unit == "GiB":
         return parse_size_as_sold(text) / GIB
+    if ends := _ENDS.fullmatch(text):
+        return sum(parse_in(end + ends[3], unit) for end in ends.groups()[:2]) / 2
     quantity = parse_quantity(text)
     if quantity.dimension not in {"bandwidth", "count"}:
         raise UnitError(f"'{shortened(text)}' is not a bandwidth; write for example 80GB/s")

@@ -15,6 +15,7 @@ from advisor.units import (
     dimension_of,
     format_quantity,
     gib,
+    parse_in,
     parse_quantity,
     parse_size_as_sold,
 )
@@ -193,3 +194,10 @@ def test_a_size_as_sold_is_binary(text: str) -> None:
 def test_what_is_no_size_is_refused(text: str) -> None:
     with pytest.raises(UnitError, match="is not a memory size"):
         parse_size_as_sold(text)
+
+
+def test_a_range_of_bandwidths_is_its_middle() -> None:
+    assert parse_in("225-250GB/s", "GB/s") == 237.5
+    assert parse_in("80 to 100", "GB/s") == 90
+    with pytest.raises(UnitError):
+        parse_in("80-100GB", "GB/s")

@@ -50,6 +50,14 @@ _BESIDE: Final = re.compile(
     r"xmp|expo|cl?\d\d|soldered|in|with|at|and)\b|[\s,;@()|+-]+",
     re.IGNORECASE,
 )
+_OTHERWISE: Final = re.compile(
+    r"\d|\b(?:v-?ram|gpus?|graphics|video|cards?|swap|pagefile|zram|disk|storage|ssd|nvme|hdd|optane"
+    r"|each|per|every|half|double|twice|times|quarter|hundred|not?|without|than|minus|less|under"
+    rf"|below|over|above|or|to|upto|max|maximum|chan\w*|{'|'.join(_CHANNELS)})\b",
+    re.IGNORECASE,
+)
+"""Words that make a size beside them another size, or that of something else."""
+_BARE: Final = re.compile(r"(?<![\w.])(\d{1,4})(?=\s*(?:of\s+)?(?:system\s+)?ram\b)", re.IGNORECASE)
 _EXAMPLE: Final = "Write for example 64GB, 64GB DDR5-6000 x2, or 2x32GB DDR4-3200."
 
 
@@ -100,13 +108,14 @@ def ram_types() -> Mapping[str, RamType]:
 def read_ram(text: str) -> tuple[float | None, RamKind | None]:
     """Read a size in GiB, and the kind of memory; None: not said.
 
-    ``2x32GB`` and ``32GB x2`` are two sticks; ``x2`` behind the type is two channels.
+    ``2x32GB`` and ``32GB x2`` are two sticks; ``x2`` behind the type is two channels. Words beside
+    a size are passed over where they have no digits and do not make it another size.
 
     Raises:
         UnitError: Nothing but a size was meant, and it is none.
         RequestError: A word that is not understood, or memory that nobody makes.
     """
-    rest, said = _COMMA.sub(".", text), RamKind()
+    rest, said = _BARE.sub(r"\1GB", _COMMA.sub(".", text)), RamKind()
     if found := _TYPE.search(rest):
         rest, said = _without(rest, found), _typed(found)
     elif found := _MODULE.search(rest):
@@ -123,7 +132,8 @@ def read_ram(text: str) -> tuple[float | None, RamKind | None]:
     kind = RamKind(said.type, said.rate, channels, sticks)
     if kind == RamKind() and size is None:
         return parse_size_as_sold(text) / GIB, None
-    _check(text, kind, _BESIDE.sub("", rest))
+    left = _BESIDE.sub(" ", rest).strip()
+    _check(text, kind, left if size is None or _OTHERWISE.search(left) else "")
     return size, kind if kind != RamKind() else None
 
 
