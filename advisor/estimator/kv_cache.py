@@ -205,7 +205,7 @@ def _cache_shape(model: Model, key: KvType, value: KvType, framework: Framework)
     layers = "N" * shape.layers if shape.role == "encoder" else shape.layer_kinds
     _check(model, layers, framework)
     types = (key, value)
-    sliding, wide = "SC" if runtime.uses_window(shape) else "", runtime.slide_bits
+    sliding, wide = "SC" if runtime.uses_window(shape) else "", runtime.plain_bits
     recurrent = runtime.state_bytes(shape.recurrent, key) if shape.recurrent else 0
     encoded = up(shape.encoder_positions or 0, runtime.page_tokens)
     full: list[int] = []
@@ -279,7 +279,8 @@ def _cell_bytes(shape: Shape, index: int, key: KvType, value: KvType, runtime: R
         return _expanded_bytes(shape.heads, shape.mla, key, value)
     if shape.mla:
         indexed = shape.mla.index_layers[index : index + 1] == "F"
-        latent = int((shape.mla.kv_lora_rank + shape.mla.rope_dim) * key.bits / 8)
+        position = shape.mla.rope_dim * (runtime.plain_bits or key.bits)
+        latent = int((shape.mla.kv_lora_rank * key.bits + position) / 8)
         return latent + (runtime.index_bytes(shape.mla, key) if indexed else 0)
     width = runtime.cached_heads(shape, index) * shape.head_dim
     return int(width * key.bits / 8) + int(width * value.bits / 8)

@@ -102,7 +102,7 @@ class ExLlama(Runtime):
 
     memory_model = "exllama"
     page_tokens = 256
-    slide_bits = 16
+    plain_bits = 16
 
     def uses_window(self, shape: Shape) -> bool:
         """Whether ExLlamaV3 builds its sliding layers as ``SlidingAttention``.
@@ -117,6 +117,14 @@ class ExLlama(Runtime):
         found = super().cells(scenario, window, tokens, sequences)
         ring = up(window + 2 * self.page_tokens, self.page_tokens) if window else 0
         return replace(found, slide=sequences * ring, stream_slide=ring)
+
+    def index_bytes(self, mla: Mla, _key: KvType) -> int:
+        """Size a key of the index in 16 bits; where keys are merged, what weighs it and its share.
+
+        Source: ``cache/mla.py`` of ExLlamaV3 1.6.5.
+        """
+        kept = 2 * mla.index_dim + mla.index_dim // mla.index_pool if mla.index_pool > 1 else 0
+        return 2 * (kept or mla.index_dim)
 
 
 class Mlx(Runtime):

@@ -154,7 +154,7 @@ class Runtime:
     memory_model: ClassVar[str] = ""  # what records of frameworks.yaml call it
     page_tokens: ClassVar[int] = 1  # the cache of a sequence grows by so many at once
     windowed: ClassVar[bool] = False  # sliding layers keep their window alone
-    slide_bits: ClassVar[float | None] = None  # of a kept window, whatever the cache's type
+    plain_bits: ClassVar[float | None] = None  # of windows and keys of position, in any cache
     reads_window: ClassVar[bool] = False  # sliding layers read theirs alone, whatever is kept
     expands_latents: ClassVar[frozenset[str]] = frozenset()  # architectures; not cached as such
     cache_checked: ClassVar[bool] = False  # against the program's own, not only its source

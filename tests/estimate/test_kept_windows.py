@@ -30,6 +30,22 @@ def test_layers_that_slide_keep_a_window_where_the_source_says_so(
     assert held[1] - held[0] == (held[0] if ring is None else held[0] - ring)
 
 
+@pytest.mark.parametrize(
+    ("model", "kv_cache", "each"),
+    [
+        ("GLM-4.7-Flash", "exl-q8", 47 * 672),
+        ("GLM-5.2", "f16", 78 * 1152 + 21 * 256),
+        ("GLM-5.2", "exl-q8", 78 * 672 + 21 * 256),
+        ("GLM-5.3-Flash", "f16", 11 * (1024 + 2 * (128 + 128 + 8))),
+        ("GLM-5.3-Flash", "exl-q8", 11 * (544 + 2 * (128 + 128 + 8))),
+    ],
+)
+def test_what_exllama_caches_of_a_latent(model: str, kv_cache: str, each: int) -> None:
+    """Its ``cache/mla.py``: keys of position and of an index stay in 16 bits in any cache."""
+    few = {"framework": "ExLlamaV3", "precision": "EXL3 4.0bpw", "kv_cache": kv_cache}
+    assert cache(model, 32768, **few) - cache(model, 16384, **few) == 16384 * each
+
+
 def test_a_ring_of_exllama_stays_in_16_bits() -> None:
     """Its quantised cache is for layers that see all tokens alone."""
     ring, few = 12 * 8 * 64 * 4 * 768, {"framework": "ExLlamaV3", "precision": "EXL3 4.0bpw"}

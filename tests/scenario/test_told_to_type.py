@@ -241,10 +241,10 @@ def test_what_is_told_has_room_beside_what_the_system_keeps() -> None:
 def test_a_gap_of_ours_is_not_the_only_reason_where_no_format_fits(
     card: str, *, said: bool
 ) -> None:
-    asked = {"gpu": card, "model": "glm-5", "framework": "ExLlamaV3"}
+    asked = {"gpu": card, "model": "glm-5", "framework": "transformers"}
     with pytest.raises(RequestError, match="token index is not established") as error:
         resolve(_request(asked), load_knowledge())
-    told = "its weights do not fit on the cards in any format of ExLlamaV3, and how ExLlamaV3"
+    told = "its weights do not fit on the cards in any format of transformers, and how transformers"
     assert (told in error.value.message) is said
 
 
