@@ -40,20 +40,18 @@ _MEMORY_OF_ALL = re.compile(
     r"\(?\b(\d{2,4})\s*gi?b\b(?:\s+(?:of\s+)?vram)?(?:\s+total)?\)?", re.IGNORECASE
 )
 _COUNTED = re.compile(r"(\d{1,4})\s*[xX\u00d7]\s+(?!\d{1,2}$)(\S.*)")
-_EACH_AGAIN = re.compile(
-    r"\(?\b(\d{1,2})\s*[xX\u00d7*]\s*(\d{1,3}\s*gi?b\b[^)]*)\)?", re.IGNORECASE
-)
+_EACH_AGAIN = re.compile(r"(?i)\(?\b(\d{1,2})\s*[x\u00d7*]\s*(\d{1,3}\s*gi?b\b[^)]*)\)?")
 _ROUND = re.compile(r"(?<=\d)\.0+(?=\s*gi?b)", re.IGNORECASE)
 _INSIDE = re.compile(r"(?<=[a-z])\s+\+\s+(?=[a-z][^()+]*\))", re.IGNORECASE)
 """A plus between words of a remark in brackets, which joins no cards."""
 _BESIDE = re.compile(
     r"(?:\d+[ -]cores?\s*)?\(\d+P\s*\+\s*\d+E\)|(?::(?:sramecc|xnack)[+-])+|(?<=[1-9]0)\s+series\b"
     r"|\s+and(?:\s+an?)?(?=\s+\d+[ -](?:gpu[ -])?cores?\b)|\bml\.(?=\w+\.\d*x?large\b)"
+    r"|(?<=vram)[\s,;/&+]+(?:and\s+|with\s+)?\d+\s*gi?b\s+(?:(?:of|system|host|cpu)\s+)*(?:ram|ddr\w*)"
     r"|\b\d{2,4}-bit\b|\s+Rev\. \w\b|,\s*\d{3}\.\d+(?:\.\d+)?$|^[\da-f]{2}:[\da-f]{2}(?:\.\d)?\s",
     re.IGNORECASE,
 )
-"""Kinds of cores, features of chips, what drivers and lspci put beside a name, SageMaker's mark."""
-
+"""Kinds of cores, features of chips, RAM beside VRAM, what drivers and lspci put beside a name."""
 
 _PRINTED = tuple(
     re.compile(pattern, re.MULTILINE)
@@ -90,9 +88,7 @@ def find_gpu(knowledge: Knowledge, text: str) -> Gpu:
     """
     if gpu := known_card(knowledge, text):
         return gpu
-    part = _read(knowledge, text)
-    if part is None:
-        _unknown(knowledge, text)
+    part = _read(knowledge, text) or _unknown(knowledge, text)
     if part.others or (part.count or 1) > 1:
         names = [part.gpu.name, *(other.name for other in part.others)]
         raise RequestError(
@@ -184,7 +180,10 @@ def _otherwise(
     cards = near.without_cpus(listed_)
     if cards and cards != list(pieces):
         with suppress(UserError):
-            return [_counted(knowledge, piece) for piece in cards]
+            parts = [_counted(knowledge, piece) for piece in cards]
+            named = {(part.gpu.name, part.gpu.unified_memory, part.count) for part in parts}
+            twice = "/" in pieces[0] and named == {(parts[0].gpu.name, True, None)}
+            return parts[-1:] if twice else parts
     return ()
 
 
@@ -204,8 +203,8 @@ def requested_cards(knowledge: Knowledge, text: str) -> Cards:
     except UserError:
         for part in _otherwise(knowledge, [text.strip()], counted=True):
             if part.count and part.count <= MOST_CARDS:
-                cards = [(part.count, part.gpu)]
-                return put_together(knowledge, cards, counted=True, others=(), read_as=(part.line,))
+                one, line = [(part.count, part.gpu)], (part.line,)
+                return put_together(knowledge, one, counted=True, others=(), read_as=line)
         raise
 
 

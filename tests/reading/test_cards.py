@@ -25,6 +25,18 @@ from advisor.units import GIB
 KNOWLEDGE = load_knowledge()
 STRIX = "Radeon 8060S (Ryzen AI Max+ 395, Strix Halo)"
 SPELLINGS = {
+    "A6000 machine (48GB VRAM, 32GB RAM)": "RTX A6000",
+    "RTX 3090 rig with 24GB VRAM and 64 GB DDR4": "GeForce RTX 3090",
+    "nvidia-geforce-gtx-1650-with-max-q-design": "GeForce GTX 1650 Max-Q",
+    "NVIDIA A10G, 24GB nominal": "A10G",
+    "AMD Ryzen AI Max+ / Strix Halo system with 128GB unified memory": STRIX,
+    "Strix Halo / Radeon 8060S": STRIX,
+    "Strix Halo + Strix Halo": f"2x {STRIX}",
+    "Radeon 780M / RTX 4060": "",
+    "Intel Arc Graphics (iGPU) on Arrow Lake-P (Core Ultra 9 285H)": "Arc 140T Mobile",
+    "Core Ultra 7 155H iGPU": "Arc Graphics 128EU Mobile",
+    "Core Ultra 9 285H + RTX 4060": "GeForce RTX 4060",
+    "RTX 3090 (20GB VRAM, 64GB RAM)": "",
     "GRID A100D-80C": "A100 PCIe 80 GB",
     "NVIDIA A10-24Q": "A10 PCIe",
     "H100XM-80C": "H100 SXM5 80 GB",
