@@ -79,7 +79,8 @@ class Started(Struct, frozen=True):
     @property
     def repository(self) -> str | None:
         """The repository that holds the weights in this very format, where one is known."""
-        return capability.repository_of(self.scenario.model, self.scenario.precision)
+        of = self.scenario
+        return capability.repository_of(of.model, of.precision, of.framework)
 
     @property
     def gguf_seen(self) -> str | None:
@@ -351,9 +352,8 @@ def _brings_code(started: Started) -> bool:
 def _expert_ranks(scenario: Scenario) -> str | None:
     """Say over how many cards whole experts go, where shards of them could cut a block."""
     moe, cards, block = scenario.model.shape.moe, tensor_ranks(scenario), scenario.precision.block
-    if not moe or not block or moe.experts % cards:
-        return None
-    return str(cards) if moe.width % (cards * block) else None
+    whole = moe and block and moe.experts % cards == 0 and moe.width % (cards * block)
+    return str(cards) if whole else None
 
 
 def _uneven(started: Started) -> bool:

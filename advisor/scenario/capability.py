@@ -107,8 +107,7 @@ _FEED_FORWARD = frozenset(
 
 def holds_family(model: Model) -> str:
     """The family of the format in the model's repository, as far as it is stated."""
-    text = (model.native_dtype or "").casefold()
-    return next((family for family in _HELD if family in text), "unquantized")
+    return next((f for f in _HELD if f in (model.native_dtype or "").casefold()), "unquantized")
 
 
 def as_held(model: Model, precision: Format) -> bool:
@@ -119,20 +118,21 @@ def as_held(model: Model, precision: Format) -> bool:
     return holds_family(model) == precision.family and precision.name in released
 
 
-def repository_of(model: Model, precision: Format) -> str | None:
-    """The repository that holds the weights in this very format, where one is known."""
+def repository_of(model: Model, precision: Format, by: Framework | None = None) -> str | None:
+    """The repository of the weights in this very format (for one framework), where it is known."""
     if as_held(model, precision) or model.hf_id is None:
         return model.hf_id
     if model.held_format or precision.kind == "gguf" or precision.family == "bnb":
         return None
     from advisor.reading.published import packings_of  # noqa: PLC0415  formats of servers
 
-    return packings_of(model.hf_id).get(precision.name)
+    known, name = packings_of(model.hf_id), precision.name
+    return known.get(f"{name} in {by.name}" if by else name, known.get(name))
 
 
-def config_of(model: Model, precision: Format) -> Mapping[str, object]:
+def config_of(model: Model, of: Format, by: Framework | None = None) -> Mapping[str, object]:
     """Give what is known of the quantization_config of the files in this format."""
-    repository = repository_of(model, precision)
+    repository = repository_of(model, of, by)
     if repository is None or (repository == model.hf_id and model.origin == "config"):
         return {}
     from advisor.reading.published import packed_config  # noqa: PLC0415  formats of servers
@@ -202,7 +202,7 @@ def download_of(
     if _is_gguf(framework, precision):
         return seen_gguf(model, precision, head=head)
     made = model.hf_id if makes(framework, precision, model) else None
-    return repository_of(model, precision) or made
+    return repository_of(model, precision, framework) or made
 
 
 def download_facts(
@@ -316,7 +316,7 @@ def cut_width(
     limit = framework.format_limits.get(precision.family)
     if cards == 1 or not limit or not limit.whole_blocks:
         return None
-    widths = map(_widths(model).__getitem__, limit.whole_blocks)
+    widths = map(_widths(model, precision, cards).__getitem__, limit.whole_blocks)
     parts = ((width, _block(precision, width)) for width in widths)
     cut = next(((width, b) for width, b in parts if b and width % (cards * b)), None)
     return cut if cut and (precision.kind == "gguf" or _in_blocks(precision, model)) else None
@@ -329,13 +329,13 @@ def _block(precision: Format, width: int) -> int:
     return precision.block or 0
 
 
-def _widths(model: Model) -> Mapping[str, int]:
-    """Widths that every card takes a share of, by part; 0 for a part that the model lacks."""
+def _widths(model: Model, precision: Format, cards: int) -> Mapping[str, int]:
+    """Widths that every card takes a share of, by part; 0 for what it lacks or what goes whole."""
     shape, moe = model.shape, model.shape.moe
     return {
         "dense": shape.intermediate if "D" in shape.ffn_kinds else 0,
         "shared": moe.shared_width if moe else 0,
-        "experts": moe.width if moe else 0,
+        "experts": moe.width if moe and (moe.experts % cards or not precision.block) else 0,
         "attention": shape.heads * (shape.mla.value_dim if shape.mla else shape.head_dim),
     }
 

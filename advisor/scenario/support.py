@@ -172,7 +172,8 @@ def obstacle(
     if not framework.sized:
         return Obstacle("framework", f"{framework.name} is known by name only")
     if precision.name not in framework.formats:
-        why, name = framework.not_sized.get(precision.kind), precision.name
+        name, no = precision.name, refusal(framework, "weights", precision.kind, gpu, model.shape)
+        why = no or framework.not_sized.get(precision.kind)
         text = f"is not sized in {name}: {why}" if why else f"does not run {name}"
         return Obstacle("format", f"{framework.name} {text}")
     if not supports_model(framework, model, precision):
@@ -197,11 +198,10 @@ def _table_obstacle(
 ) -> Obstacle | None:
     """Ask the capability table about the card, the model and the format."""
     on, kind = f" on {gpu.name}" if gpu else "", precision.name
-    apart = _tells_apart(framework, kind)
-    scheme = config_of(model, precision).get("scheme", kind) if apart else kind
+    held = config_of(model, precision, framework) if _by_kind(framework, kind) else {}
     questions: tuple[tuple[About, str, str], ...] = (
         ("card", "", ""), ("model", model.name, ""), ("task", model.name, model.modality),
-        ("weights", kind, kind), ("weights", kind, f"{scheme}"),
+        *(("weights", kind, f"{one}") for one in (kind, held.get("scheme"), precision.kind)),
     )  # fmt: skip
     for about, what, name in dict.fromkeys(questions):
         row = asked(framework, about, name, gpu, model.shape)
@@ -219,7 +219,7 @@ def _table_obstacle(
     return Obstacle("architecture", text)
 
 
-def _tells_apart(framework: Framework, kind: str) -> bool:
+def _by_kind(framework: Framework, kind: str) -> bool:
     """Whether a row tells kinds of a format apart: which of them a file is takes a search."""
     rows = (row.of for row in framework.capabilities if row.about == "weights")
     return any(name.startswith(f"{kind} by ") for of in rows for name in of)

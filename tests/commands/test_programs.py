@@ -340,16 +340,24 @@ def test_vllm_is_told_its_sequences_where_they_are_stated() -> None:
         ("glm-4.5-air", "AWQ", 1, False),
         ("qwen3-235b-a22b", "AWQ", 4, False),
         ("glm-4.5-air", "BF16", 8, False),
+        ("qwen3-coder-30b-a3b-instruct", "FP8", 4, True),
+        ("qwen3-coder-30b-a3b-instruct", "FP8", 2, False),
     ],
 )
 def test_experts_stay_whole_where_a_shard_could_cut_a_block(
     model: str, precision: str, cards: int, *, whole: bool
 ) -> None:
-    """SGLang 0.5.23 refuses a share that cuts one; vLLM 0.33 where the kernel takes no finer."""
+    """SGLang 0.5.23 refuses a share that cuts one; vLLM 0.33 where the kernel takes no finer.
+
+    TensorRT-LLM asserts that a share of FP8 experts is whole blocks.
+    """
     base = {"gpu": "H100 SXM5 80 GB", "model": model, "gpus": cards, "precision": precision}
     sglang, vllm = (made(**base, framework=name)[0].text for name in ("SGLang", "vLLM"))
     assert (f"--ep-size {cards}" in sglang) is whole
     assert ("--enable-expert-parallel" in vllm) is whole
+    if precision == "FP8" and "glm" not in model:
+        trtllm = made(**base, framework="TensorRT-LLM")[0].text
+        assert (f"--ep_size {cards}" in trtllm) is whole
 
 
 def test_a_draft_is_named_in_the_format_that_it_is_sized_in() -> None:

@@ -15,12 +15,15 @@ from advisor.knowledge.parsing import parse
 from advisor.knowledge.types import Framework, Gpu, Knowledge
 from advisor.models.shape import Shape
 from advisor.models.stored_tensors import Model
+from advisor.reading import find_gpu
 from advisor.reading.known import ModelRead
 from advisor.remedies.formats import sized_formats
 from advisor.runtimes.commands import command_for
 from advisor.scenario import support
 from advisor.scenario.asked_model import model_named
 from advisor.scenario.capability import asked, dtypes
+from advisor.scenario.choices import runs_as_stated
+from advisor.scenario.instead import CannotRunError
 from advisor.scenario.resolve import problems_of, resolve
 from advisor.scenario.settings import Request
 
@@ -211,6 +214,21 @@ def test_tensorrt_llm_multiplies_fp8_by_channel_where_it_has_kernels(
 
 
 @pytest.mark.parametrize(
+    "name", ["Llama-4-Scout-17B-16E-Instruct", "Llama-4-Maverick-17B-128E-Instruct"]
+)
+def test_tensorrt_llm_takes_the_fp8_of_llama_4_that_is_scaled_by_tensor(
+    knowledge: Knowledge, name: str
+) -> None:
+    """Others take the repository that scales by channel (TensorRT-LLM's issue 3554)."""
+    asked_for = Request(gpu="8x H200 SXM", model=name, precision="FP8", framework="TensorRT-LLM")
+    texts = [
+        command_for(resolve(replace(asked_for, framework=one), knowledge))
+        for one in ("TensorRT-LLM", "vLLM")
+    ]
+    assert [f"nvidia/{name}-FP8" in text for text in texts] == [True, False]
+
+
+@pytest.mark.parametrize(
     ("name", "packed"), [("phi-4", True), ("qwen3-32b", True), ("Qwen2.5-72B-Instruct", False)]
 )
 def test_vllm_takes_integers_of_compressed_tensors_from_turing_on(
@@ -223,6 +241,36 @@ def test_vllm_takes_integers_of_compressed_tensors_from_turing_on(
     vllm, asked_for = knowledge.frameworks["vLLM"], knowledge.formats["GPTQ 4-bit"]
     for card in _cards(knowledge, TURING, 99):
         assert not support.why_not(vllm, asked_for, card, _model(knowledge, name)), card.name
+
+
+@pytest.mark.parametrize(
+    ("name", "reads"),
+    [
+        ("Qwen3-8B", True), ("Qwen3-30B-A3B", True), ("gemma-3-12b-it", True), ("phi-4", True),
+        ("llama-3.1-8b-instruct", True), ("gpt-oss-20b", False), ("Qwen3.6-27B", False),
+        ("Qwen3-VL-8B-Instruct", False), ("GLM-4.5-Air", False),
+    ],
+)  # fmt: skip
+def test_the_gguf_plugin_of_vllm_reads_the_architectures_that_it_names(
+    knowledge: Knowledge, name: str, *, reads: bool
+) -> None:
+    vllm, card = knowledge.frameworks["vLLM"], find_gpu(knowledge, "L40S")
+    for written in ("Q4_K_M", "Q8_0"):
+        asked_for, model = knowledge.formats[written], _model(knowledge, name)
+        taken = runs_as_stated(knowledge, vllm, asked_for, card, model)
+        assert taken is reads, written
+
+
+@pytest.mark.parametrize("precision", ["AWQ", "GPTQ"])
+@pytest.mark.parametrize("card", ["W7900", "RX 9070 XT", "MI300X"])
+def test_experts_with_biases_in_packed_integers_run_on_no_amd_card(
+    knowledge: Knowledge, card: str, precision: str
+) -> None:
+    request = Request(gpu=card, model="gpt-oss-20b", precision=precision, framework="vLLM")
+    with pytest.raises(CannotRunError, match="add no biases"):
+        resolve(request, knowledge)
+    with pytest.raises(CannotRunError, match="linear layers alone"):
+        resolve(replace(request, framework="transformers"), knowledge)
 
 
 @pytest.mark.parametrize("name", ["SmolLM3-3B", "GLM-4.7-Flash", "granite-4.0-h-small"])
@@ -260,7 +308,7 @@ def test_what_no_row_answers_is_left_to_the_lists(knowledge: Knowledge) -> None:
 
 def test_every_row_has_a_place_and_speaks_of_things_that_exist(knowledge: Knowledge) -> None:
     names = {
-        "weights": {*knowledge.formats, "FP8 by channel", *PACKED},
+        "weights": {*knowledge.formats, "gguf", "FP8 by channel", *PACKED},
         "kv_cache": set(knowledge.kv_types),
         "dtype": {"float16", "bfloat16"},
     }  # fmt: skip

@@ -39,6 +39,7 @@ def way(model: str, cards: int, framework: str, precision: str = "FP8") -> str |
         ("Qwen3.6-35B-A3B", 4, "vLLM", "tensor"),
         ("Qwen3-235B-A22B", 8, "vLLM", "tensor"),  # routed experts are refined to smaller blocks
         ("DeepSeek-V3", 8, "SGLang", "tensor"),
+        ("Qwen3-Coder-30B-A3B-Instruct", 4, "TensorRT-LLM", "tensor"),  # experts go whole
     ],
 )
 def test_every_card_holds_whole_blocks(
@@ -96,7 +97,7 @@ def test_a_split_that_cuts_blocks_is_refused_with_what_can() -> None:
 @pytest.mark.parametrize(
     ("model", "precision", "can"),
     [
-        ("GLM-4.5-Air", "Q6_K", [2]),
+        ("DeepSeek-V2-Lite", "Q8_0", [2]),
         ("Qwen2.5-32B-Instruct", "Q4_K_M", [2, 4]),
         ("Llama-3.3-70B-Instruct", "Q4_K_M", [2, 4, 8]),
     ],
