@@ -218,6 +218,7 @@ class FormatSaid(Struct, frozen=True):
 _WORDS: Final[Sequence[tuple[str, str]]] = (
     (r"oq([34568])e?", "MLX N-bit"),
     (r"q4b?f(?:16|32)_[01](?:[-_ ]?mlc)?", "Q4_0"),
+    (r"q3f(?:16|32)_[01](?:[-_ ]?mlc)?", "Q3_K_S"),
     (r"nvfp4a?(16)?([-_ ]?w4a(4|16))?|fp4", "NVFP4"),
     (r"mxfp4([-_ ]?moe)?", "MXFP4"),
     (r"mxfp8", "MXFP8"),
@@ -226,7 +227,7 @@ _WORDS: Final[Sequence[tuple[str, str]]] = (
     (r"(gptq[-_ ])?int4[-_ ]int8mix", "INT4-INT8Mix"),
     (r"gptq[-_ ]?(?:int([38])|([38])[-_ ]?bits?|w(8)a16)", "GPTQ N-bit"),
     (r"awq[-_ ]?(int8|8[-_ ]?bits?)|((awq|int8)[-_ ]?)?w8a16([-_ ]?(awq|int8))?", "GPTQ 8-bit"),
-    (r"gptq([-_ ]?(int4|4[-_ ]?bits?|w4a16))?|4[-_ ]?bits?[-_ ]?gptq", "GPTQ 4-bit"),
+    (r"gptq([-_ ]?(int4|4[-_ ]?bits?|w4a16|\d+g))?|4[-_ ]?bits?[-_ ]?gptq", "GPTQ 4-bit"),
     (r"(awq|int4|4[-_ ]?bits?)[-_ ]awq|awq([-_ ]?(int4|4[-_ ]?bits?|w4a16|marlin))?", "AWQ 4-bit"),
     (r"(int4[-_ ]?)?w4a16([-_ ]?int4)?", "GPTQ 4-bit"),
     (r"(fp8[-_ ]?)?(w8a8[-_ ]?fp8|fp8[-_ ]?w8a8)|(?<!w8a8[-_ ])fp8([-_ ]?e4m3|[-_ ]?kv)?", "FP8"),

@@ -50,6 +50,8 @@ _APART: Final = re.compile(
 )
 """What stands between a size and its unit, or behind it: ``32 B``, ``7 billion``."""
 _FILE_SIZE: Final = re.compile(r"\s+[-(,]*\s*\d+[.,]\d+\s*G(?:i?B|o)\)?$", re.IGNORECASE)
+_TIMES: Final = re.compile(r"(?<=\d)\s*[*\u00d7]\s*(?=\d+(?:\.\d+)?b\b)", re.IGNORECASE)
+"""A mixture's sign as it is typed: ``8*7B``."""
 _DEEPSEEK: Final = re.compile(r"^ds[\s_-]?(?=[rv]\d)", re.IGNORECASE)
 """As it is written in haste: ``ds v3.2``."""
 _SHOWN: Final = re.compile(r"\?(?:.*&)?show_file_info=([^&#]+).*")
@@ -122,7 +124,7 @@ def parts_of(text: str) -> NameParts:
 def _less_remarks(text: str) -> str:
     """Leave out the size of a file, and write a line of LM Studio's list as the repository."""
     bare = _FILE_SIZE.sub("", text.strip().strip("'\"").replace("___", "."))
-    bare = _DEEPSEEK.sub("deepseek-", _SHOWN.sub(r"/blob/main/\1", bare))
+    bare = _DEEPSEEK.sub("deepseek-", _SHOWN.sub(r"/blob/main/\1", _TIMES.sub("x", bare)))
     publisher, *rest = bare.split(" - ")
     if rest and packs(publisher) and len(rest[0].split()) == 1:
         told = [one for one in rest[1:] if one.casefold() not in rest[0].casefold()]

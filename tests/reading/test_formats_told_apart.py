@@ -82,6 +82,7 @@ def test_words_of_each_runtime(precision: str, framework: str | None, taken: str
     ("cache", "framework", "taken"),
     [
         ("8,4", "ExLlamaV3", ("exl-q8", "exl-q4")),
+        ("cq4", "ExLlamaV2", ("exl-q4", "exl-q4")),
         ("q8_0/q4_0", "llama.cpp", ("q8_0", "q4_0")),
         ("K q8_0 V q5_1", "llama.cpp", ("q8_0", "q5_1")),
         ("q8/q8", "llama.cpp", ("q8_0", "q8_0")),
