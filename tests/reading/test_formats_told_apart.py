@@ -57,6 +57,8 @@ def test_bits_are_those_of_the_runtime(precision: str, framework: str | None, fa
         ("2.3bpw", "ExLlamaV2", "EXL2 2.3bpw"),
         ("2.51bit-IQ2_M", None, "IQ2_M"),
         ("int4 (gptq)", None, "GPTQ 4-bit"),
+        ("AMXINT4", "llama.cpp", "Q4_0"),
+        ("AMXINT8", "llama.cpp", "Q8_0"),
         ("4-bit (AWQ)", "vLLM", "AWQ 4-bit"),
         ("quantized to 8 bits", "llama.cpp", "Q8_0"),
         ("sym_int4", "vLLM", "AWQ 4-bit"),
