@@ -299,5 +299,6 @@ def _rows(material: Material, held: Sequence[Held]) -> Iterator[str]:
     for reason, count in material.dropped.items():
         yield f"| {count} | {reason} |"
     rest = material.rows - len(used) - sum(material.dropped.values())
-    yield f"| {rest} | prompts in tensor parallel and in other engines, all of one machine |"
+    machine = "prompts in tensor parallel and in other engines, all of one machine"
+    yield f"| {rest} | {machine}, and figures that their publisher rounds |"
     yield f"\n{len(used)} of {material.rows} rows are compared."

@@ -119,6 +119,8 @@ class Conditions(Struct, frozen=True):
     """Output was counted while the prompts of other streams were read."""
     several_devices: bool
     """More cards than the row counts."""
+    rounded: bool
+    """Its publisher says "around": shown as measured, not fitted to."""
     bench_depth: int | None
     """Depth that a quoted llama-bench command sets; -1 where the quotation is cut short."""
 
@@ -147,6 +149,7 @@ def conditions_of(row: Row) -> Conditions:
         processor=bool(_CPU_ONLY.search(note)) or row["gpu"].startswith("CPU"),
         prompts_between=bool(_PROMPTS_BETWEEN.search(note)),
         several_devices=bool(_DEVICES.search(note)),
+        rounded=note.startswith("around "),
         bench_depth=_bench_depth(note),
     )  # fmt: skip
 

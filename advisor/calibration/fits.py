@@ -261,6 +261,7 @@ class Material(Struct, frozen=True):
     dropped: Mapping[str, int]
     """Rows of the carried file that are not used, by reason."""
     rows: int
+    rounded: Sequence[Run]
     observed: Sequence[Observation]
     """The named rows that the runs were made of, and more."""
 
@@ -268,7 +269,7 @@ class Material(Struct, frozen=True):
         """Every run of every kind that may be shown as measured."""
         for runs in (
             self.single, self.prompts, self.engines, self.batches, self.splits,
-            self.layer_splits, self.tensor_splits,
+            self.layer_splits, self.tensor_splits, self.rounded,
         ):  # fmt: skip
             yield from runs
 
@@ -303,23 +304,18 @@ def material_of(knowledge: Knowledge) -> Material:
     found = observations(knowledge)
     runs = runs_of(found.kept, knowledge, policy)
     dropped = Counter(found.dropped) + Counter(runs.dropped)
-    kept = runs.kept
+    vague = {one.row for one in found.kept if one.conditions.rounded}
+    kept = [run for run in runs.kept if not vague & {*run.rows}]
     decode = [run for run in kept if run.metric == "decode"]
     whole = [run for run in decode if not run.split]
     alone = [run for run in whole if run.scenario.batch == 1 and run.scenario.gpus > 1]
+    layered = [run for run in kept if run.family and run.scenario.gpus > 1 and not run.tensor]
     return Material(
         policy=policy,
         group_of=cache(partial(format_group, knowledge.calibration)),
         single=[run for run in whole if is_single(run)],
         prompts=[run for run in kept if is_prompt(run)],
-        layer_prompts=[
-            run
-            for run in kept
-            if run.metric == "prefill"
-            and run.family
-            and run.scenario.gpus > 1
-            and not (run.split or run.tensor)
-        ],
+        layer_prompts=[run for run in layered if run.metric == "prefill" and not run.split],
         engines=[
             run
             for run in whole
@@ -338,7 +334,8 @@ def material_of(knowledge: Knowledge) -> Material:
         layer_splits=[run for run in alone if run.family and not run.tensor],
         tensor_splits=[run for run in alone if not run.family and run.tensor],
         dropped=dict(sorted(dropped.items(), key=lambda item: (-item[1], item[0]))),
-        rows=sum(dropped.values()) + sum(len(run.rows) for run in kept),
+        rows=sum(dropped.values()) + sum(len(run.rows) for run in runs.kept),
+        rounded=[run for run in runs.kept if vague & {*run.rows}],
         observed=found.kept,
     )
 

@@ -32,6 +32,8 @@ def row(**cells: str) -> dict[str, str]:
         ("tp=1 pp=1 inst=4", "instances", 4),
         ("kv=q8_0; fa=True", "cache", "q8_0"),
         ("kv=None", "cache", "f16"),
+        ("around 50, as the text says", "rounded", True),
+        ("fa=1; around noon", "rounded", False),
         ("kv=turbo3", "cache", None),
         ("cmd='llama-bench -m x -p 512 -n 128 -d 4096 -o json'", "bench_depth", 4096),
         ("cmd='llama-bench -m x -p 16384 -n 128 -ngl 99'", "bench_depth", 0),
