@@ -6,6 +6,7 @@
     python benchmarks/meta_oracle.py compare cases.jsonl counts.tsv       needs advisor
     python benchmarks/meta_oracle.py factors cases.jsonl counts.tsv knowledge/class_defaults.tsv
     python benchmarks/meta_oracle.py listed     models whose tensors in a GGUF file are listed
+    python benchmarks/meta_oracle.py types cases.jsonl    how class defaults are answered
     python -m benchmarks.meta_oracle gguf       what is read of each architecture in gguf's list
 
 The first three need transformers, the others only the product, so each can run where that is
@@ -268,6 +269,26 @@ def listed() -> Counter[str]:
     return found
 
 
+def types(cases: Path) -> Counter[str]:
+    """Count the types of transformers by the answer that the defaults of their class get."""
+    from advisor.errors import UserError  # noqa: PLC0415
+    from advisor.models.any_config import read_any  # noqa: PLC0415
+
+    found = Counter[str]()
+    for line in cases.read_text(encoding="utf-8").splitlines():
+        case = json.loads(line)
+        if not case["name"].startswith("default "):
+            continue
+        try:
+            shape = read_any(case["config"], "config.json")
+        except UserError as error:
+            found[f"refused: {error.message}"] += 1
+            continue
+        doubted = any(doubt.startswith("Approximate") for doubt in shape.doubts)
+        found["a range" if shape.spread else "approximate" if doubted else "counted"] += 1
+    return found
+
+
 def gguf_list() -> Counter[str]:
     """Count the architectures of the ``gguf`` package by what is read of a small file of each."""
     import tempfile  # noqa: PLC0415
@@ -302,8 +323,9 @@ def main() -> int:
         count()
     elif task == "listed":
         print(listed())
-    elif task == "gguf":
-        print(*(f"{n:4} {what}" for what, n in gguf_list().most_common()), sep="\n")
+    elif task == "gguf" or (task == "types" and rest):
+        counted = types(Path(rest[0])) if rest else gguf_list()
+        print(*(f"{n:4} {what}" for what, n in counted.most_common()), sep="\n")
     elif task == "factors" and len(rest) == 3:
         factors(*map(Path, rest))
     elif task == "compare" and len(rest) == 2:

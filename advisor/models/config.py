@@ -83,7 +83,10 @@ def _sum(a: Arch, terms: Terms) -> int:
     return sum(term(a) for term in terms)
 
 
-LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers", "layers")
+LAYERS = (
+    "num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers", "layers",
+    "num_transformer_layers",
+)  # fmt: skip
 _DECODER_LAYERS = (
     "decoder_layers",
     "num_decoder_layers",
@@ -114,7 +117,7 @@ def read_text(keys: Keys, model_type: str, family: Family, *, tied: bool) -> Arc
     hidden = keys.whole(*HIDDEN)
     both = family.role == "encoder-decoder"
     named = (*_DECODER_HEADS, *_HEADS) if both else _HEADS
-    heads = keys.whole(*named, most=_MAX_HEADS) if family.attends else 0
+    heads = keys.most_of("num_query_heads", *named, most=_MAX_HEADS) if family.attends else 0
     kv_heads = family.read_kv_heads(keys, heads) if family.attends else 0
     _check_heads(keys, heads, kv_heads)
     layers: tuple[str, ...] = (*_DECODER_LAYERS, *LAYERS) if both else LAYERS
@@ -193,6 +196,7 @@ _CONTEXT = (
     "model_max_length",
     "max_target_positions",
     "context_length",
+    "max_context_length",
 )
 _LONGEST_CONTEXT = 10**10
 _MTP_KEYS = ("num_nextn_predict_layers", "mtp_num_hidden_layers")

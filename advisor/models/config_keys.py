@@ -198,6 +198,11 @@ class Keys:
             raise self.gap(f"{text}, which advisor cannot size yet.")
         return differing.pop()
 
+    def most_of(self, listed: str, *names: str, most: int = MAX_WIDTH) -> int:
+        """Give the largest number of a list by layer, else one whole number that must be there."""
+        by_layer = self.wholes(listed) if self.stated(listed) else None
+        return max(by_layer) if by_layer else self.whole(*names, most=most)
+
     def section(self, *names: str) -> Keys | None:
         """Give a nested mapping, None when absent."""
         name, value = self.find(*names)

@@ -22,6 +22,8 @@ _WORDS: Final = {
     "minimax_m3_sparse": "F",
     "sliding_attention": "S",
     "chunked_attention": "C",
+    "minicpm4": "F",
+    "lightning-attn": "R",
     "linear_attention": "R",
     "recurrent": "R",
     "mamba": "R",
@@ -36,7 +38,7 @@ _MAMBA_LETTERS: Final = {"M": "R", "*": "F", "-": "-", "E": "E", "O": "-"}
 
 def stated_layers(a: Arch) -> str | None:
     """The layer list of the file, one letter each; ``-`` and ``E`` are feed-forward only."""
-    words = a.keys.items("layer_types", "layers_block_type", "layers_block_types")
+    words = a.keys.items("layer_types", "layers_block_type", "layers_block_types", "mixer_types")
     if words is not None:
         return _fitted(a, "".join(_letter(a, word) for word in _run(a, words)), "layer_types")
     for name, letters in (

@@ -162,6 +162,26 @@ def lightning_terms(a: Arch) -> int:
     return a.query + 5 * a.hidden * a.query
 
 
+def _sala(a: Arch) -> tuple[int, int]:
+    return a.keys.number("lightning_nh", a.heads), a.keys.number("lightning_head_dim", a.head_dim)
+
+
+def sala(a: Arch) -> Recurrent:
+    """Lightning attention of MiniCPM-SALA, with heads of its own."""
+    heads, width = _sala(a)
+    return Recurrent("lightning", 0, heads * width**2, heads=heads, head_dim=width)
+
+
+def sala_terms(a: Arch) -> int:
+    """The same with norms of queries, keys and output, and its gate."""
+    heads, width = _sala(a)
+    kv = 2 * a.keys.number("lightning_nkv", heads) * width
+    inner, gated = heads * width, 2 + a.keys.flag("use_output_gate", default=True)
+    norms = 2 * width * a.keys.flag("qk_norm", default=True)
+    normed = inner * a.keys.flag("use_output_norm", default=True)
+    return a.hidden * (gated * inner + kv) + norms + normed
+
+
 def rglru(a: Arch) -> Recurrent:
     """The gated recurrence of Griffin (RecurrentGemma)."""
     width = a.keys.maybe("lru_width", least=1) or a.hidden

@@ -105,7 +105,9 @@ def test_what_states_its_own_sizes_is_not_its_smaller_part() -> None:
 
 
 def test_what_hears_needs_no_vocabulary() -> None:
-    shape = read(model_type="wav2vec2-bert", architectures=["Wav2Vec2BertModel"], vocab_size=None)
+    shape = read(
+        model_type="wav2vec2-conformer", architectures=["Wav2Vec2ConformerModel"], vocab_size=None
+    )
     assert (shape.role, shape.vocab) == ("encoder", 1)
 
 

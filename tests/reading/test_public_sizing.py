@@ -284,7 +284,7 @@ def test_layers_that_draft_are_told_by_the_number_of_parameters(hf_id: str, draf
     assert (model.shape.mtp_layers, list(model.notes)) == (drafting, [])
 
 
-@pytest.mark.parametrize("hf_id", ["facebook/w2v-bert-2.0", "facebook/mms-tts-eng"])
+@pytest.mark.parametrize("hf_id", ["facebook/mms-tts-eng"])
 def test_a_class_that_keeps_no_cache_is_sized_by_what_its_files_hold(hf_id: str) -> None:
     model = sized(listed(hf_id))
     assert isinstance(model, Model)

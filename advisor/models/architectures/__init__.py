@@ -37,6 +37,7 @@ _TEXT_ALONE: Final = {
     "dots_ocr": "qwen2",
     "hunyuan_vl": "hunyuan_v1_dense",
     "inkling_mm_model": "inkling",
+    "jina_embeddings_v5_omni": "qwen3",
     "kimi_k3": "kimi_linear",
     "moondream1": "phi",
     "qwen2_5_omni": "qwen2",
@@ -169,7 +170,7 @@ def is_size(key: str) -> bool:
     return _SIZES.search(key) is not None
 
 
-HIDDEN: Final = ("hidden_size", "d_model", "n_embd", "dim", "embed_dim", "emb_dim")
+HIDDEN: Final = ("hidden_size", "d_model", "n_embd", "dim", "embed_dim", "emb_dim", "model_dim")
 TEXT_PARTS: Final = ("text_config", "llm_config", "language_config", "text_model_config", "llm_cfg")
 _VISION: Final = "vision_config"
 

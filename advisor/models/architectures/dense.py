@@ -22,6 +22,7 @@ from advisor.models.architecture import (
 )
 from advisor.models.layer_patterns import (
     full_every,
+    must_state,
     sliding_above,
     sliding_everywhere,
     sliding_if_windowed,
@@ -42,11 +43,49 @@ from advisor.models.parameter_terms import (
     when,
     wide_norms,
 )
+from advisor.models.recurrent import sala, sala_terms
 from advisor.models.shape import FOUR_NORMS, POST_NORMS, Blocks
 
 
 def _inner_norm(a: Arch) -> int:
     return a.intermediate
+
+
+def _gate(a: Arch) -> int:
+    return a.hidden * a.query
+
+
+def _elm_kv(a: Arch) -> tuple[int, ...]:
+    """Key-value heads of each layer of OpenELM."""
+    return _heads_of(a, "num_kv_heads")
+
+
+def _elm_layers(a: Arch) -> tuple[int, ...]:
+    """OpenELM: heads and width grow from layer to layer."""
+    if len(times := a.keys.items("ffn_multipliers") or ()) != a.layers:
+        raise a.keys.gap("ffn_multipliers does not list every layer, so their widths are unknown.")
+    queries = _heads_of(a, "num_query_heads")
+    normed = 2 * a.head_dim * a.keys.flag("normalize_qk_projections")
+    return tuple(
+        2 * a.hidden * a.head_dim * (q + kv) + normed + 3 * a.hidden * _elm_width(a, more)
+        for q, kv, more in zip(queries, _elm_kv(a), times, strict=True)
+    )
+
+
+def _elm_width(a: Arch, times: object) -> int:
+    """The multiple of the divisor that is nearest, never a tenth below what is meant."""
+    if not isinstance(times, int | float) or not 0 < times < a.vocab:
+        raise a.keys.error("ffn_multipliers must hold a number for each layer.")
+    step, meant = a.keys.number("ffn_dim_divisor", 256, least=1), a.hidden * times
+    found = max(step, int(meant + step / 2) // step * step)
+    return found + step * (found < 0.9 * meant)
+
+
+def _heads_of(a: Arch, name: str) -> tuple[int, ...]:
+    listed = a.keys.wholes(name) or ()
+    if len(listed) != a.layers:
+        raise a.keys.gap(f"{name} does not list the heads of every layer, so they are unknown.")
+    return listed
 
 
 _LLAMA = Family(
@@ -313,5 +352,20 @@ DENSE: Final[Mapping[str, Family]] = {
     "hunyuan_v1_dense": Family(
         attention=(projections, head_norms, when("attention_bias", all_bias)),
         gguf=(laid_out(Blocks("hunyuan-dense", qk_norm="head")),),
+    ),
+    "openelm": Family(
+        attention=(),
+        dense=(),
+        irregular=_elm_layers,
+        kv_heads_by_layer=_elm_kv,
+        read_kv_heads=lambda keys, _: keys.most_of("num_kv_heads", "num_key_value_heads"),
+        tied=True,
+        gguf=(Gguf("openelm"),),
+    ),
+    "minicpm_sala": Family(
+        attention=(projections, when("attn_use_output_gate", _gate)),
+        mixers={"R": (sala_terms,)},
+        recurrent=sala,
+        kinds=stated_or(must_state),
     ),
 }

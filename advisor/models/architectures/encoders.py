@@ -239,6 +239,26 @@ _LISTENS = replace(
 )
 
 
+def _conformer(a: Arch) -> int:
+    """Two feed-forward blocks, attention by distance and a convolution, each behind its norm."""
+    width, kernel = a.intermediate, a.keys.number("conv_depthwise_kernel_size", 31, least=1)
+    halves = 2 * (up_down(a) + width + a.hidden)
+    near = a.keys.word("position_embeddings_type") in {None, "relative_key"}
+    reach = sum(a.keys.number(f"{side}_max_position_embeddings", n) for side, n in _REACH)
+    places = near * (reach + 1) * a.head_dim
+    convolved = 3 * a.hidden**2 + a.hidden * (kernel + 4)
+    return halves + projections(a) + all_bias(a) + places + convolved + 8 * a.hidden
+
+
+_REACH: Final = (("left", 64), ("right", 8))
+
+
+def _heard(a: Arch) -> int:
+    """The projection of stacked filter banks behind its norm, and the vector of masked sound."""
+    banks = a.keys.number("feature_projection_input_dim", 160, least=1)
+    return 2 * banks + a.hidden * (banks + 1) + _masked_sound(a)
+
+
 def _sounding(_: Arch) -> str:
     return "its vocoder is not modelled"
 
@@ -306,6 +326,15 @@ ENCODERS: Final[Mapping[str, Family]] = {
     ),
     "wavlm": replace(
         _LISTENS, mixers={"N": (projections, all_bias, _gated_places)}, first=(_buckets,)
+    ),
+    "wav2vec2-bert": replace(
+        _LISTENS,
+        mixers={"N": (_conformer,)},
+        dense=(),
+        norms=(),
+        final=(),
+        extras=(_heard,),
+        gated=False,
     ),
     "nomic_bert": Family(
         mixers={"N": (projections,)},

@@ -176,6 +176,13 @@ _GEMMA2 = Family(
     defaults={"head_dim": 256, "sliding_window": 4096, "sliding_window_pattern": 2},
     sizes=class_sizes(2304, 9216, 26, 8, num_key_value_heads=4, vocab_size=256000),
 )
+
+
+def _layer_heads(a: Arch) -> int:
+    """A score for each layer from the first that may answer (BGE's lightweight reranker)."""
+    return a.hidden * (a.layers - a.keys.number("start_layer", a.layers, most=a.layers) + 1)
+
+
 _GEMMA3 = Family(
     attention=(projections, head_norms, when("attention_bias", all_bias)),
     norms=(four_hidden,),
@@ -221,6 +228,7 @@ GEMMA: Final[Mapping[str, Family]] = {
         _GEMMA2,
         gguf=(laid_out(Blocks("gemma2", exact=True, norms=FOUR_NORMS), period=2, window=4096),),
     ),
+    "cost_wise_gemma": replace(_GEMMA2, extras=(_layer_heads,)),
     "gemma3": replace(
         _GEMMA3,
         gguf=(

@@ -138,7 +138,6 @@ class Cursor:
 _ONLY_FILES = (
     Gguf("minicpm", "minicpm"),
     Gguf("mpt", "mpt"),
-    Gguf("openelm", "openelm"),
     Gguf("orion", "orion"),
     Gguf("qwen", "qwen"),
     Gguf("xverse", "xverse"),
