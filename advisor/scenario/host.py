@@ -330,6 +330,9 @@ def with_its_ram(cards: Cards, request: Request, knowledge: Knowledge) -> Cards:
     if not (listed and listed.unified_memory):
         return cards
     if listed.vram_sizes or listed.vram_bytes:
+        any_size = listed.vram_sizes or cards.read_as or listed.segment == "mobile"
+        if request.gpu == listed.name or not any_size:
+            return cards
         return _of_that_memory(cards, f"{request.gpu} {ram:g} GB", knowledge)
     line = f"{cards.gpu.name} is taken with the {ram:g} GB of the computer."
     return replace(cards, gpu=replace(cards.gpu, vram_bytes=int(ram * GIB)), read_as=(line,))

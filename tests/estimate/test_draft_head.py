@@ -25,6 +25,8 @@ from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
 
 GIB = 2**30
+_TOLD = re.compile(r"layers? that drafts?|with its multi-token-prediction layer")
+"""Of those whose count of such layers is not held against a formula."""
 _HOLDS = re.compile(r"holds ([\d.]+) B with its multi-token-prediction layer\.")
 
 
@@ -74,7 +76,10 @@ def test_only_models_with_such_a_layer_have_a_head() -> None:
             shape = model_from_record(record, known()).shape
         except UserError:
             continue
-        assert (shape.mtp_layers > 0) == (name in heads()), name
+        if shape.mtp_layers:
+            assert _TOLD.search(f"{record.verified} {record.notes}"), name
+        else:
+            assert name not in heads()
 
 
 FITS = {"gpu": "RTX 4090", "model": "Qwen3.6-27B", "precision": "Q4_K_M"}

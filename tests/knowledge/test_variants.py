@@ -32,7 +32,11 @@ def test_a_program_known_by_name_is_sized_as_what_is_nearest(
     asked = {"gpu": "RTX 4090", "model": model, "precision": precision}
     found = doc(**asked, framework=name)
     experts = {"cpu_experts": "all"} if name == "ktransformers" else {}
-    assert found.memory == doc(**asked, **experts, framework=base).memory
+    nearest = doc(**asked, **experts, framework=base).memory
+    assert (found.memory.required_bytes, found.memory.per_gpu) == (
+        nearest.required_bytes, nearest.per_gpu
+    )  # fmt: skip
+    assert (found.memory.certainty, nearest.certainty) == ("unverified", "sure")
     assert [line for line in found.warnings if f" is sized as {base}: " in line]
 
 

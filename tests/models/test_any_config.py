@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from unittest.mock import patch
@@ -148,11 +149,15 @@ def test_a_known_text_model_inside_an_unknown_wrapper_is_exact_beside_its_tower(
     assert "its text model is sized as 'qwen3'" in shape.doubts[0]
 
 
+_VARIATION = re.compile(r" -|=|vision_config| outer | without ")
+"""In the name of a configuration that differs from a class's own in one key."""
+
+
 def test_seven_in_eight_of_the_known_families_are_within_the_spread_without_their_entry() -> None:
     off = []
     with gzip.open(TABLE, "rt", encoding="utf-8") as lines:
         for case in map(json.loads, lines):
-            if " -" in case["name"] or "=" in case["name"]:
+            if _VARIATION.search(case["name"]):
                 continue
             with patch.object(any_config, "family_of", lambda _: "nobody's"):
                 found = any_config._estimated(case["config"], "c").counts

@@ -8,7 +8,6 @@ from advisor.errors import NotDescribedError
 from advisor.estimator.kv_cache import cache_shape_of, kv_cache_bytes
 from advisor.knowledge import load_knowledge
 from advisor.models.config import read_config
-from advisor.reading.published import own_record
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
 
@@ -57,8 +56,7 @@ def test_the_cache_is_a_window_and_a_fraction_of_every_token() -> None:
 
 def test_what_one_layer_merges_many_read() -> None:
     """DeepSeek V4.1: four caches for forty layers, a window in each, tables of n-grams."""
-    record = own_record("deepseek-ai/DeepSeek-V4.1-Flash")
-    assert record
+    record = load_knowledge().models["DeepSeek-V4.1-Flash"]
     shape = read_config(record.config, "c", whole=False)
     counts, cells = shape.counts, shape.cells
     assert counts

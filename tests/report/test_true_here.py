@@ -24,7 +24,7 @@ def told(**given: object) -> tuple[Advice, str]:
     [
         {"gpu": "3x P40", "model": "command-a-03-2025", "precision": "Q6_K", "ram_gib": 64},
         {"gpu": "RTX 5060 Ti 16GB", "model": "qwen3.6-27b", "precision": "FP16", "ram_gib": 64},
-        {"gpu": "RTX 3060 12GB", "model": "gemma-4-31b-it", "precision": "Q4_K_M"},
+        {"gpu": "RTX 3060 12GB", "model": "qwen3-32b", "precision": "Q4_K_M"},
     ],
 )
 def test_the_system_ram_that_is_told_is_that_of_an_option_in_the_report(

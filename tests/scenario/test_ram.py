@@ -57,6 +57,8 @@ def test_the_range_of_a_split_holds_what_every_stated_bandwidth_in_it_gives() ->
         ("Apple M4 Max", 100, 36),
         ("Apple M4", 128, 32),
         ("Ryzen AI Max+ 395", 64, 64),
+        ("DGX Spark", 64, 128),
+        ("Radeon Instinct MI300A", 64, 128),
         ("M1 Pro 16GB", 32, 16),
     ],
 )

@@ -193,7 +193,8 @@ def test_changed_knowledge_is_compared_on_both_sides(tmp_path: Path) -> None:
 def test_cards_the_base_does_not_know_are_left_out(tmp_path: Path) -> None:
     base = tmp_path / "base"
     shutil.copytree(data_dir("knowledge"), base / "knowledge")
-    machines = (base / "knowledge" / "computers.yaml").read_text(encoding="utf-8")
+    named_in = ("computers.yaml", "second_cards.yaml")
+    machines = "".join((base / "knowledge" / one).read_text(encoding="utf-8") for one in named_in)
     new = load_side(NOW)
     named = {str(request["gpu"]) for request in sampled_facts(FEW, new.origin).requests}
     lost = sorted(re.escape(one) for one in named if one not in machines)[:6]
