@@ -48,7 +48,6 @@ def kv_cache_bytes(
     """Size the whole cache as the runtime allocates it.
 
     Args:
-        scenario: Model, cache types, framework and its settings.
         tokens: Tokens per sequence; the scenario's context if None.
         sequences: Sequences held at once; the scenario's batch if None.
         static: Whether transformers allocates its fixed-size cache for so many tokens, as it does
