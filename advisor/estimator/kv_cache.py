@@ -1,7 +1,4 @@
-"""Bytes of the key/value cache, of recurrent state and of a trained draft head, by runtime.
-
-What differs between runtimes stands with its source in their modules (``advisor.runtimes``).
-"""
+"""Bytes of the key/value cache, of recurrent state and of a trained draft head, by runtime."""
 
 from __future__ import annotations
 
@@ -48,6 +45,7 @@ def kv_cache_bytes(
     """Size the whole cache as the runtime allocates it.
 
     Args:
+        scenario: Model, cache types, framework and its settings.
         tokens: Tokens per sequence; the scenario's context if None.
         sequences: Sequences held at once; the scenario's batch if None.
         static: Whether transformers allocates its fixed-size cache for so many tokens, as it does
