@@ -377,8 +377,9 @@ _BITS_BESIDE: Final = re.compile(
     r"[-_ ]+(?:quant\w*|weights?|only|wo|precision|b?float(?:16|32)?|a?sym))*",
     re.IGNORECASE,
 )
-_KIND_BEHIND: Final = re.compile(r"(?i)(.+?)\s*\((gptq|awq|gguf|mlx|exl[23]|bnb|bitsandbytes)\)")
 """A family of formats beside words that say nothing of it: ``4-bit quant``."""
+_KIND_BEHIND: Final = re.compile(r"(?i)(.+?)\s*\((gptq|awq|gguf|mlx|exl[23]|bnb|bitsandbytes)\)")
+"""The kind of file in brackets behind a precision: ``int4 (gptq)``."""
 
 
 def stated(precision: str | None) -> str:

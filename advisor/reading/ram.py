@@ -1,4 +1,6 @@
-"""System RAM as people say it: ``64GB DDR5-6000 x2``, ``2x32GB DDR4-3200``, ``LPDDR5X-8533``.
+"""The computer around a card as people say it: RAM, processor, name of the product.
+
+RAM is said as ``64GB DDR5-6000 x2``, ``2x32GB DDR4-3200``, ``LPDDR5X-8533``.
 
 What a type of memory can be stands in ``knowledge/ram_types.tsv``, read when one is named.
 """

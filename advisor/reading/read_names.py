@@ -255,13 +255,17 @@ def put_together(
         model = replace(model, name=_as_typed(parts, said), hf_id=None, companions={})
     if said.precision:
         held, remark, mixed = _held(knowledge, said.precision)
-        model = _holding(model, held) if parts.publisher else _of_that_name(model, parts, held)
+        model = (
+            replace(model, held_format=held)
+            if parts.publisher
+            else _of_that_name(model, parts, held)
+        )
         return ModelRead(model, held, (f"{line} in {held}{remark}.",), mixed=mixed)
     if parts.is_gguf:
         held = _only_file(own)
         why = "its only file" if held else "which llama.cpp takes where no file is named"
         held = held or GGUF_DEFAULT
-        return ModelRead(_holding(model, held), "", (f"{line} in {held}, {why}.",))
+        return ModelRead(replace(model, held_format=held), "", (f"{line} in {held}, {why}.",))
     return ModelRead(model, "", (f"{line}.",))
 
 
@@ -321,11 +325,6 @@ def _held(knowledge: Knowledge, word: str) -> tuple[str, str, bool]:
     return only, f" (named {word.upper()}{read.remark})" if read.remark else "", read.mixed
 
 
-def _holding(model: Model, held: str) -> Model:
-    """Give a model whose repository holds this format."""
-    return replace(model, held_format=held)
-
-
 def _of_that_name(model: Model, parts: NameParts, held: str) -> Model:
     """Give a model in the format that a bare name says, of the repository that is called so.
 
@@ -354,4 +353,5 @@ def _tagged(knowledge: Knowledge, text: str, said: FormatSaid, tag: Tag) -> Mode
     held, remark, _ = _held(knowledge, said.precision or tag.precision)
     line = f"{quoted(text)} is read as {inner.model.name}, Ollama's {tag.name}, "
     line += f"{'in' if said.precision else 'which holds'} {held}{remark}."
-    return ModelRead(_holding(inner.model, held), held if said.precision else "", (line,))
+    model = replace(inner.model, held_format=held)
+    return ModelRead(model, held if said.precision else "", (line,))

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.errors import RequestError, UserError
-from advisor.knowledge.catalogue import ALONE, PROCESSOR, Cards
+from advisor.knowledge.catalogue import ALONE, PROCESSOR, Cards, sizes_of
 from advisor.knowledge.index import gpu_core, gpu_words
 from advisor.knowledge.layers import check_machine
 from advisor.knowledge.names import framework_called
@@ -329,11 +329,10 @@ def with_its_ram(cards: Cards, request: Request, knowledge: Knowledge) -> Cards:
     listed = knowledge.gpus.get(cards.gpu.name)
     if not (listed and listed.unified_memory):
         return cards
-    if listed.vram_sizes or listed.vram_bytes:
-        any_size = listed.vram_sizes or cards.read_as or listed.segment == "mobile"
-        if request.gpu == listed.name or not any_size:
-            return cards
-        return _of_that_memory(cards, f"{request.gpu} {ram:g} GB", knowledge)
+    if sizes_of(listed):
+        several = listed.vram_sizes or cards.read_as or listed.segment == "mobile"
+        assumed = several and request.gpu != listed.name  # remedies name the machine that they mean
+        return _of_that_memory(cards, f"{request.gpu} {ram:g} GB", knowledge) if assumed else cards
     line = f"{cards.gpu.name} is taken with the {ram:g} GB of the computer."
     return replace(cards, gpu=replace(cards.gpu, vram_bytes=int(ram * GIB)), read_as=(line,))
 
