@@ -171,7 +171,7 @@ def setting_flag(
     setting: Setting, *, panel: str | None = "", default: str = ""
 ) -> inspect.Parameter:
     """Make the parameter that is the flag of a setting; see ``flag_of``."""
-    kind = str if setting.needed else int | None if setting.kind == "whole" else str | None
+    kind = str if setting.needed else str | None
     option = flag_of(setting.name, panel=panel, default=default)
     unstated = inspect.Parameter.empty if setting.needed else None
     return keyword(setting.typed_name, Annotated[kind, option], unstated)
@@ -196,7 +196,6 @@ def flag_of(name: str, *, panel: str | None = "", default: str = "") -> OptionIn
         help=setting.help + (f" (default: {default})" if default else ""),
         rich_help_panel=setting.panel if panel == "" else panel,
         metavar="<word>" if setting.words else "<int>" if setting.kind == "whole" else None,
-        parser=whole_number if setting.kind == "whole" else None,
         autocompletion=names_of(name),
     )
     return found
@@ -293,16 +292,16 @@ def count_or_all(flag: str, text: str | None) -> int | str | None:
         raise RequestError(f"{flag} is '{text}'", hint="Write a whole number or all.") from None
 
 
-def whole_number(text: str | int) -> int:
+def whole_number(flag: str, text: str | None) -> int | None:
     """Read a whole number, ``32k`` as 32,768.
 
     Raises:
-        typer.BadParameter: Not a whole number, which is wrong usage.
+        RequestError: Not one.
     """
     try:
-        return parse_whole(str(text))
+        return None if text is None else parse_whole(text)
     except UnitError as error:
-        raise typer.BadParameter(str(error)) from None
+        raise RequestError(f"{flag}: {error}") from None
 
 
 def read_memory(flag: str, text: str | None) -> Mapping[str, object]:
@@ -350,6 +349,7 @@ def read_share(flag: str, text: str | None) -> float | None:
 
 _READ: Mapping[str, Callable[[str, str | None], object]] = {
     "count or all": count_or_all,
+    "whole": whole_number,
     "switch": on_off,
     "number": read_share,
     "GiB": partial(read_in, "GiB"),

@@ -81,7 +81,7 @@ def flags_of(question: str) -> Sequence[Parameter]:
     ]
     if cards:
         flags += [keyword("hub", Hub, False), keyword("offline", Offline, False)]
-        flags[1] = _flag("gpus", int | None, _UP_TO, _RUN, "--gpus", None)
+        flags[1] = _flag("gpus", str | None, _UP_TO, _RUN, "--gpus", None, metavar="<int>")
     return sorted(
         flags, key=lambda one: _PANELS.index(one.annotation.__metadata__[0].rich_help_panel)
     )

@@ -276,8 +276,7 @@ def _cell_bytes(shape: Shape, index: int, key: KvType, value: KvType, runtime: R
         return _expanded_bytes(shape.heads, shape.mla, key, value)
     if shape.mla:
         indexed = shape.mla.index_layers[index : index + 1] == "F"
-        position = shape.mla.rope_dim * (runtime.plain_bits or key.bits)
-        latent = int((shape.mla.kv_lora_rank * key.bits + position) / 8)
+        latent = runtime.latent_bytes(shape.mla, key)
         return latent + (runtime.index_bytes(shape.mla, key) if indexed else 0)
     width = runtime.cached_heads(shape, index) * shape.head_dim
     return int(width * key.bits / 8) + int(width * value.bits / 8)

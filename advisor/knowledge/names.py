@@ -236,7 +236,7 @@ def find_kv_type(knowledge: Knowledge, text: str, framework: Framework | None = 
         RequestError: Unknown, with the nearest names.
     """
     found = _kv_types_called(knowledge, text)
-    own = framework.kv_types if framework else ()
+    own = (*framework.kv_types, *framework.beyond) if framework else ()
     return next((one for one in found if one.name in own), found[0])
 
 

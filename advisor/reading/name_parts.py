@@ -205,8 +205,11 @@ def _base(segments: Segments) -> Segments:
     if not size or not all(w.isalpha() or w == size or _MARK.fullmatch(w) for w in plain):
         return ()
     keys = (f"{family}-{version}-{size}", f"{family}-{version}", f"{family}-{size}", family)
-    base = next((known.built_on[key] for key in keys if key in known.built_on), "")
-    return tuple(base.format(size=size).split("-")) if base else ()
+    key = next((key for key in keys if key in known.built_on), "")
+    base = known.built_on[key].format(size=size) if key else ""
+    sizes = set(filter(SIZE.fullmatch, base.lower().split("-")))
+    other = sizes and size not in {*sizes, key.rpartition("-")[2]}
+    return tuple(base.split("-")) if base and not other else ()
 
 
 _VERSION: Final = re.compile(r"v?\d(?:\.\d+)?")

@@ -160,23 +160,18 @@ class Runtime:
     cache_checked: ClassVar[bool] = False  # against the program's own, not only its source
     claims_memory: ClassVar[bool] = False  # all that is left becomes cache when it starts
     shares_what_is_free: ClassVar[bool] = False  # beside the weights, not a part of the card
-    by_layer: ClassVar[bool] = True
-    """Cards take whole layers where the framework states no way to share a model."""
+    by_layer: ClassVar[bool] = True  # cards take whole layers where no way to share is stated
     micro_batches: ClassVar[bool] = False  # cards read different parts of a prompt at once
     gguf_alone: ClassVar[bool] = False  # every format is a GGUF file
     one_engine: ClassVar[bool] = False  # its frameworks are one program in different hands
     sizes_layers_in_ram: ClassVar[bool] = False  # in system RAM, each by itself
-    overheads: ClassVar[tuple[str, ...]] = ("torch_overhead",)
-    """What it holds beside the driver: names in policy.yaml, each a range."""
+    overheads: ClassVar[tuple[str, ...]] = ("torch_overhead",)  # beside the driver: in policy.yaml
     captures_graphs: ClassVar[bool] = False  # before it sizes its cache; not at an eager start
-    context_outside_share: ClassVar[bool] = False
-    """The share it claims counts from when the driver's context is there already."""
+    context_outside_share: ClassVar[bool] = False  # its share counts beside the driver's context
     reads_speculators: ClassVar[bool] = False  # draft heads as vLLM's speculators library has them
-    chunk_tokens: ClassVar[int | None] = 2048
-    """Tokens of a prompt computed at once; None: all of it."""
+    chunk_tokens: ClassVar[int | None] = 2048  # of a prompt, computed at once; None: all of it
     sees_card: ClassVar[bool] = False  # for what it holds while it computes
-    image_bytes: ClassVar[int] = _HALF_BYTES
-    """Bytes of a number in which the tower that reads images computes."""
+    image_bytes: ClassVar[int] = _HALF_BYTES  # of a number in which the tower of images computes
     most_sequences: ClassVar[int] = 2**16
     """Where a search for the largest batch ends: more may fit, how many is not known."""
 
@@ -197,6 +192,11 @@ class Runtime:
     def cached_heads(self, shape: Shape, layer: int) -> int:
         """Count the key/value heads that one layer keeps."""
         return shape.kv_heads_by_layer[layer] if shape.kv_heads_by_layer else shape.kv_heads
+
+    def latent_bytes(self, mla: Mla, key: KvType) -> int:
+        """Size one token's latent and its key of position, in one layer."""
+        position = mla.rope_dim * (self.plain_bits or key.bits)
+        return int((mla.kv_lora_rank * key.bits + position) / 8)
 
     def index_bytes(self, mla: Mla, key: KvType) -> int:
         """Size the key by which an index finds one token, in a layer that has an index."""

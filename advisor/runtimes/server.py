@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from msgspec.structs import replace
 
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 SGLANG = "SGLang"
 _PERCENT = 100
+_BYTE = 8
 _INDEX_BLOCK = 128
-"""Elements of an index key that share a scale, on servers."""
+"""Elements of an index key, or of what it picks, that share a scale on servers."""
 
 
 class Server(Runtime):
@@ -30,6 +31,7 @@ class Server(Runtime):
     claims_memory = True
     reads_window = True
     by_layer = False
+    scales_picked: ClassVar[bool] = False  # an FP8 latent of which an index picks tokens
 
     def images_at_once(self, scenario: Scenario, tokens: int, policy: Mapping[str, float]) -> int:
         """Count as many images of all prompts as one step has tokens for, one at least."""
@@ -43,6 +45,17 @@ class Server(Runtime):
         if scenario.backend != "CUDA" or gpu is None or fabric:
             return found
         return replace(found, central=round(policy["nccl_plain_bytes"]))
+
+    def latent_bytes(self, mla: Mla, key: KvType) -> int:
+        """Size a latent; one that an index picks, in FP8, as FlashMLA reads it (``fp8_ds_mla``).
+
+        A float32 scale for every 128 elements, the key of position in 16 bits. Source:
+        ``get_kv_cache_shape`` of vLLM's ``flashmla_sparse.py``, ``DSATokenToKVPool`` of SGLang.
+        """
+        if not (self.scales_picked and mla.index_layers and key.bits == _BYTE):
+            return super().latent_bytes(mla, key)
+        scales = mla.kv_lora_rank // _INDEX_BLOCK * FLOAT_BYTES
+        return mla.kv_lora_rank + scales + 2 * mla.rope_dim
 
     def index_bytes(self, mla: Mla, _key: KvType) -> int:
         """Size a key of the index: one byte an element, with a float32 scale for every block.
@@ -142,6 +155,7 @@ class Sglang(Server):
 
     memory_model = "sglang"
     sees_card = True
+    scales_picked = True
     overheads = ()
     captures_graphs = True
 

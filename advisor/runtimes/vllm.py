@@ -45,6 +45,7 @@ class Vllm(Server):
     overheads = ("vllm_outside",)
     context_outside_share = True
     reads_speculators = True
+    scales_picked = True
     captures_graphs = True
 
     def cells(self, scenario: Scenario, window: int, tokens: int, sequences: int) -> Cells:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -18,12 +19,22 @@ from tests.cli.running import run
         (["--gpu", "RTX 4090", "--model", "phi-4", "--ram", "x", "--gpu-layers", "few"],
          ["--ram", "--gpu-layers"]),
         (["--gpu", "", "--model", ""], ["no GPU is named", "no model is named"]),
+        (["--gpu", "RTX 9090 TX", "--model", "lama-9", "--context", "banana", "--batch", "few"],
+         ["'RTX 9090 TX'", "'lama-9'", "--context: 'banana' is not a whole number; write for",
+          "--batch: 'few'"]),
     ],
 )  # fmt: skip
 def test_flags(flags: list[str], said: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     outcome = run(capsys, "advise", *flags)
     assert outcome.code == 1
     assert all(words in outcome.err for words in said)
+
+
+@pytest.mark.parametrize("question", ["models-for --gpu 'H100 SXM5'", "gpus-for --model phi-4"])
+def test_flags_of_a_reverse_question(question: str, capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = run(capsys, *shlex.split(question), "--gpus", "x", "--context", "banana")
+    assert outcome.code == 1
+    assert all(words in outcome.err for words in ("--gpus: 'x'", "--context: 'banana'"))
 
 
 def test_a_line_of_an_estimate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

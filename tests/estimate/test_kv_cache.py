@@ -195,6 +195,22 @@ def test_a_token_index_is_kept_in_the_layers_that_have_one(runtime: str, each: i
         assert kv_bytes_per_token(asked) == latent + indexes * each
 
 
+@pytest.mark.parametrize(
+    ("runtime", "latent"), [("vllm", 656), ("sglang", 656), ("tensorrt-llm", 576)]
+)
+def test_fp8_latents_that_an_index_picks_have_scales(runtime: str, latent: int) -> None:
+    """512 bytes, 4 scales of 4, 64 positions in 16 bits: ``fp8_ds_mla`` of flashmla_sparse.py."""
+    known = load_knowledge()
+    asked = scenario(
+        model_from_record(known.models["DeepSeek-V3.2"], known),
+        framework=replace(framework(runtime), sized_states=("index",)),
+        precision=FP16,
+        kv_cache_k=KV_TYPES["fp8"],
+        kv_cache_v=KV_TYPES["fp8"],
+    )
+    assert kv_bytes_per_token(asked) == 61 * (latent + 132)
+
+
 def test_a_token_index_that_nobody_described_is_not_sized() -> None:
     known = load_knowledge()
     model = model_from_record(known.models["GLM-5"], known)

@@ -88,6 +88,10 @@ def test_words_of_each_runtime(precision: str, framework: str | None, taken: str
         ("q8_0/q4_0", "llama.cpp", ("q8_0", "q4_0")),
         ("K q8_0 V q5_1", "llama.cpp", ("q8_0", "q5_1")),
         ("q8/q8", "llama.cpp", ("q8_0", "q8_0")),
+        ("int8", "LMDeploy", ("int8_per_token_head", "int8_per_token_head")),
+        ("quant_policy=4", "LMDeploy", ("int4_per_token_head", "int4_per_token_head")),
+        ("int8", "vLLM", ("int8_per_token_head", "int8_per_token_head")),
+        ("fp8_ds_mla", "vLLM", ("fp8", "fp8")),
     ],
 )
 def test_keys_and_values_of_their_own(cache: str, framework: str, taken: tuple[str, str]) -> None:

@@ -557,6 +557,11 @@ def test_a_size_that_no_such_model_has_is_refused(text: str) -> None:
     assert read(text) is None
 
 
+@pytest.mark.parametrize("text", ["Midnight-Miqu-103B-v1.5", "hermes-3-9b", "L3-34B-Stheno-v3.2"])
+def test_a_fine_tune_of_another_size_than_its_base_is_refused(text: str) -> None:
+    assert read(text) is None
+
+
 @pytest.mark.parametrize(
     ("text", "base"),
     [
