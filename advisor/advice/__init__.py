@@ -24,7 +24,6 @@ from advisor.advice.preparation import (
     estimate,
     prepare,
     request_warnings,
-    speed_when_full,
     with_last_resort,
 )
 from advisor.advice.ranking import Held, Ranking, Scored, because, confidence_of, filled, rank
@@ -37,6 +36,7 @@ from advisor.knowledge.layers import Stack, UserFiles, behind, overlaid
 from advisor.knowledge.types import Knowledge
 from advisor.knowledge.vocabulary import FactValue, Vocabulary
 from advisor.remedies import rule_vocabulary
+from advisor.remedies.assessment import speed_when_full
 from advisor.remedies.impossible import expected_options
 from advisor.remedies.option import Base, Expected, Option
 from advisor.rules.engine import make_engine
@@ -191,7 +191,9 @@ class Advisor(Struct, frozen=True):
             memory=run.base.memory,
             limits=run.limits,
             speed=run.base.speed,
-            speed_full=speed_when_full(run.base),
+            speed_full=speed_when_full(
+                run.base.scenario, run.base.memory, run.base.speed, run.base.knowledge
+            ),
             state=_state(run.facts),
             facts=run.facts,
             recommendations=self._recommendations(run),

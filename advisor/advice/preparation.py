@@ -39,7 +39,7 @@ from advisor.runtimes import runtime_of
 from advisor.scenario import Scenario, support, with_batch
 from advisor.scenario.asked_model import find_model_named, model_named
 from advisor.scenario.capability import is_obtainable
-from advisor.scenario.figures import BreakEven, Figure, Limits, Speed
+from advisor.scenario.figures import BreakEven, Limits
 from advisor.scenario.host import asks_here, with_processor, with_ram_here
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
@@ -138,32 +138,6 @@ def estimate(request: Request, knowledge: Knowledge) -> Base:
     if not now.fits and host_fits(scenario, now.memory):
         speed = estimate_speed(scenario, now.memory, knowledge)
     return Base(request, scenario, now.memory, speed, knowledge)
-
-
-def speed_when_full(base: Base) -> Speed | None:
-    """The speed with the whole context in use; None where it is short or a depth is stated.
-
-    A full cache makes nothing faster: no end of its range lies above that of an empty one.
-    """
-    scenario, empty = base.scenario, base.speed
-    last = scenario.context_tokens - 1
-    short = scenario.context_tokens < base.knowledge.policy["both_ends_from_tokens"]
-    if empty is None or scenario.depth_tokens or short:
-        return None
-    full = estimate_speed(replace(scenario, depth_tokens=last), base.memory, base.knowledge)
-    if full is None:
-        return None
-    total, most = full.aggregate_tok_s, empty.aggregate_tok_s
-    return replace(
-        full,
-        decode_tok_s=_at_most(full.decode_tok_s, empty.decode_tok_s),
-        aggregate_tok_s=_at_most(total, most) if total and most else total,
-    )
-
-
-def _at_most(figure: Figure, most: Figure) -> Figure:
-    low, high = min(figure.low, most.low), min(figure.high, most.high)
-    return replace(figure, estimate=min(figure.estimate, most.estimate), low=low, high=high)
 
 
 _MOST_MEANT = 8

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from math import log
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.estimator import estimate_memory
 from advisor.estimator.placement import host_fits
@@ -22,6 +23,7 @@ from advisor.memo import Kept
 from advisor.models.stored_tensors import Model
 from advisor.scenario import Key, Scenario, offloads, split_of, stretches, support, whole_key
 from advisor.scenario.figures import (
+    Figure,
     Margin,
     Memory,
     Speed,
@@ -94,6 +96,33 @@ def _outlook(scenario: Scenario, knowledge: Knowledge) -> Outlook:
     _put_memory(facts, scenario, memory, knowledge.policy["system_ram_bytes"])
     _put_speed(facts, speed)
     return Outlook(memory, speed, fits, margin, quality_loss(scenario), facts)
+
+
+def speed_when_full(
+    scenario: Scenario, memory: Memory, empty: Speed | None, knowledge: Knowledge
+) -> Speed | None:
+    """Give the speed with the whole context in use; None where it is short or a depth is stated.
+
+    A full cache makes nothing faster: no end of its range lies above that of an empty one.
+    """
+    last = scenario.context_tokens - 1
+    short = scenario.context_tokens < knowledge.policy["both_ends_from_tokens"]
+    if empty is None or scenario.depth_tokens or short:
+        return None
+    full = estimate_speed(replace(scenario, depth_tokens=last), memory, knowledge)
+    if full is None:
+        return None
+    total, most = full.aggregate_tok_s, empty.aggregate_tok_s
+    return replace(
+        full,
+        decode_tok_s=_at_most(full.decode_tok_s, empty.decode_tok_s),
+        aggregate_tok_s=_at_most(total, most) if total and most else total,
+    )
+
+
+def _at_most(figure: Figure, most: Figure) -> Figure:
+    low, high = min(figure.low, most.low), min(figure.high, most.high)
+    return replace(figure, estimate=min(figure.estimate, most.estimate), low=low, high=high)
 
 
 def unserved_context(scenario: Scenario) -> bool:

@@ -1,10 +1,9 @@
 """Combinations: the smallest set of changes that fits, found by search.
 
-A set is a weight format, a cache type and changes of degree. Memory falls along each
-of them, so a set whose every change is at its extreme and that still does not fit is passed over
-with one look, and the best format of a set is found by halving. Sets of two come before sets of
-three, gentle changes before desperate ones. New hardware (``machines``) is looked at only where
-the present machine has no gentle remedy.
+A set is a weight format, a cache type and changes of degree. Memory falls along each of them, so a
+set whose every change is at its extreme and that still does not fit is passed over with one look,
+and the best format of a set is found by halving. Fewer changes come first, gentle before desperate
+ones. New hardware (``machines``) is looked at only where this machine has no gentle remedy.
 """
 
 from __future__ import annotations
@@ -51,13 +50,7 @@ _FORMAT, _CACHE, _FRAMEWORK = "format", "cache", "framework"
 _OTHER_MACHINE = frozenset({MORE.action, LARGER.action, RENTED.action})
 _DEGREES: Sequence[Degree] = (CONTEXT, BATCH, EXPERTS, LAYERS)
 """The last of those in a combination is the one that is solved exactly."""
-_PARTS = (
-    ("kv_cache_k", "kv_cache_v"),
-    ("context_tokens",),
-    ("batch",),
-    ("gpu_layers",),
-    ("cpu_experts",),
-)
+_PARTS = ("kv_cache_k kv_cache_v", "context_tokens", "batch", "gpu_layers", "cpu_experts")
 """What of a scenario each part of a set changes, beside the format, which is the best that fits."""
 
 
@@ -71,6 +64,7 @@ def propose(base: Base, _: object, found: Mapping[str, Option]) -> Iterator[Opti
     enough = [option for option in singles if acceptable(base, option, gentle)]
     quick = [option for option in enough if _is_quick(base, option)]
     kept = any(option.scenario.precision is base.scenario.precision for option in quick)
+    yield from () if kept else _by_settings(base, gentle)
     if _least_cost(singles) > base.knowledge.policy["little_loss_percent"]:
         yield from _less_lossy(base, gentle, [] if kept else text_alone_plans(base))
     if quick:
@@ -82,7 +76,7 @@ def propose(base: Base, _: object, found: Mapping[str, Option]) -> Iterator[Opti
     if sets or enough:
         return
     enough = [option for option in singles if acceptable(base, option, further[-1])]
-    faithful = [one for one in enough if one.scenario.precision is base.scenario.precision]
+    faithful = [o for o in enough if o.scenario.precision is base.scenario.precision]
     for limits in further:
         sets = _fewest_steps(base, limits, 2 if enough else _MOST_STEPS)
         yield from (found for found in sets if _is_clearly_faster(base, found, faithful))
@@ -110,6 +104,12 @@ def _less_lossy(base: Base, gentle: Bounds, text: Sequence[Plan]) -> Iterator[Op
     plan = search.usual_with(moved) if moved else None
     yield from [proved(base, REMEDY, plan)] if plan else []
     yield from _fewest_steps(base, gentle, 1, text)
+
+
+def _by_settings(base: Base, gentle: Bounds) -> Iterator[Option]:
+    """The same weights with a smaller cache and prompts in small steps, without images last."""
+    for start in small_step_plans(base):
+        yield from _proved(replace(_search(base, start, gentle), formats=[], degrees=[]), 1)
 
 
 def _keeping_context(base: Base, found: Sequence[Option], gentle: Bounds) -> Sequence[Option]:
@@ -211,10 +211,9 @@ def _gentle_sets(base: Base, gentle: Bounds, harsh: Bounds) -> list[Option]:
 
 
 def _sets_from(base: Base, limits: Bounds, own: Plan) -> list[Option]:
-    """Sets in the program at hand, without images too; with prompts in small steps last."""
-    found = _fewest_steps(base, limits, _MOST_STEPS, [own])
-    found += _fewest_steps(base, limits, _MOST_STEPS, text_alone_plans(base))
-    return found or _fewest_steps(base, limits, _MOST_STEPS, small_step_plans(base))
+    """Sets in the program at hand, without images and with prompts in small steps too."""
+    starts = [own], text_alone_plans(base), small_step_plans(base)
+    return [one for s in starts for one in _fewest_steps(base, limits, _MOST_STEPS, s)]
 
 
 def _fewest_steps(
@@ -230,10 +229,9 @@ def _fewest_steps(
             if not found:
                 continue
             found = [o for o in found if o.scenario.cpu_experts] or found
-            larger: list[Option] = []
             moved = _FRAMEWORK in start.change
-            if steps < most and (moved or all(offloads(option.scenario) for option in found)):
-                larger = list(islice(_proved(search.on_card(), steps + 1), _FEW_FOUND))
+            more = steps < most and (moved or all(offloads(one.scenario) for one in found))
+            larger = islice(_proved(search.on_card(), steps + 1), _FEW_FOUND if more else 0)
             return [*best_of(found, _MOST_OFFERED), *best_of(larger, _FEW_FOUND)]
     return []
 
@@ -383,7 +381,7 @@ class _Search(Struct, frozen=True):
         """Whether it no longer fits once any part is taken back; else a smaller set is as good."""
         own = self.start.scenario
         for part in _PARTS:
-            bare = replace(plan.scenario, **{name: getattr(own, name) for name in part})
+            bare = replace(plan.scenario, **{name: getattr(own, name) for name in part.split()})
             if bare != plan.scenario and cards_hold(self.base, bare, roomy=self.limits.roomy):
                 return False
         return True
@@ -392,9 +390,8 @@ class _Search(Struct, frozen=True):
         return with_format(plan, self.formats[place]) if place >= 0 else plan
 
     def _with_cache(self) -> Plan:
-        if not self.kinds:
-            return self.start
-        return with_cache(self.base, self.start, self.kinds[0 if self.limits.gentle else -1])
+        kinds = self.kinds[:1] if self.limits.gentle else self.kinds[-1:]
+        return with_cache(self.base, self.start, kinds[0]) if kinds else self.start
 
 
 REMEDY = Remedy("combine", frozenset(), "setting", propose, joins=True)

@@ -17,7 +17,7 @@ from advisor.estimator import estimate_memory
 from advisor.estimator.limits import largest_batch, largest_fitting_context
 from advisor.knowledge.types import Format, Framework, Knowledge
 from advisor.knowledge.vocabulary import ACTION_FACT, FactValue
-from advisor.remedies.assessment import outlook_of
+from advisor.remedies.assessment import outlook_of, speed_when_full
 from advisor.remedies.cards import MORE
 from advisor.remedies.formats import REMEDY as QUANTIZE
 from advisor.remedies.formats import of_equal_bits
@@ -31,7 +31,7 @@ from advisor.remedies.search import Bounds, Plan, bounds, least_decode, ram_limi
 from advisor.scenario import Scenario, support
 from advisor.scenario.capability import refusal
 from advisor.scenario.choices import choices_for
-from advisor.scenario.figures import Margin, Speed
+from advisor.scenario.figures import Figure, Margin
 from advisor.scenario.instead import CannotRunError, Held, Way
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
@@ -102,21 +102,27 @@ def _on_its_cards(base: Base, margin: Margin | None) -> Held:
         return Held(few, at_once=at_once)
     only = "only " if margin == "thin" else ""
     where = " on the fullest card" if base.scenario.gpus > 1 else ""
-    said = f"{few}, with {only}{gib(free)} free{where}{_pace(base, base.speed)}"
+    said = f"{few}, with {only}{gib(free)} free{where}{_pace(base, base)}"
     return Held(said, thin=margin == "thin", at_once=at_once)
 
 
-def _pace(base: Base, speed: Speed | None) -> str:
-    """Say how fast one request is answered, with its range."""
-    if speed is None:
+def _pace(base: Base, now: Base | Option) -> str:
+    """Say how fast one request is answered, with its range, at both ends of a long context."""
+    if now.speed is None:
         return ", speed not known"
-    figure, slow = speed.decode_tok_s, least_decode(base)
+    figure, slow = now.speed.decode_tok_s, least_decode(base)
     each = " for each request" if base.scenario.batch > 1 else ""
     if figure.estimate < slow:
         return f" at below {slow:g} tok/s{each}"
+    last = speed_when_full(now.scenario, now.memory, now.speed, base.knowledge)
+    full = _ranged(last.decode_tok_s) if last else ""
+    ends = f", {full} when all of the context is in use" if full != _ranged(figure) else ""
+    return f" at about {_ranged(figure)}{each}{ends if full else ''}"
+
+
+def _ranged(figure: Figure) -> str:
     low, high = rate(figure.low), rate(figure.high)
-    span = f" ({low} to {high})" if low != high else ""
-    return f" at about {rate(figure.estimate)} tok/s{span}{each}"
+    return f"{rate(figure.estimate)} tok/s" + (f" ({low} to {high})" if low != high else "")
 
 
 def _beside(base: Base) -> Held:
@@ -129,7 +135,7 @@ def _beside(base: Base) -> Held:
         cache = option.memory.host_kv_cache_bytes
         moved = option.memory.host_weights_bytes + cache
         if option.fits and option.alone.get("option.host_ram_ok") is not False and cache <= most:
-            pace = _pace(base, option.speed)
+            pace = _pace(base, option)
             said = f", with {gib(moved)} in system RAM{pace}"
             tok_s = option.speed.decode_tok_s.estimate if option.speed else None
             crawls = tok_s is not None and tok_s < least_decode(base)

@@ -185,7 +185,8 @@ def dominated(options: Iterable[Option]) -> frozenset[str]:
     What matters: quality, context, sequences, speed of one and of all, price, effort, system RAM
     and the number of changes. Options of different models are not compared, nor are moves to
     different programs, which have more to them than these figures, nor are two of which only one
-    has a figure: unknown is neither better nor worse.
+    has a figure: unknown is neither better nor worse. Where nobody measured what a format loses,
+    a cache of more bits is the better one.
     """
     return frozenset(key for group in _comparable(options) for key, _ in _beaten(group))
 
@@ -238,12 +239,12 @@ def _standing(option: Option) -> tuple[tuple[object, ...], _Costs]:
     loss = option.quality_loss_percent
     price = option.cost_usd if option.effort == "purchase" else 0.0
     total = speed.aggregate_tok_s if speed else None
-    unmeasured = (after.precision.name, after.kv_cache_k.name) if loss is None else None
+    unmeasured = after.precision.name if loss is None else None
     unpriced = (after.gpu.name if after.gpu else "", after.gpus) if price is None else None
     program = option.change.get("framework")
     kind = (after.model.name, unmeasured, speed is None, total is None, unpriced, program)
     return kind, (
-        loss or 0.0,
+        -after.kv_cache_k.bits if loss is None else loss,
         -after.context_tokens,
         -(memory.held_sequences or after.batch),
         -speed.decode_tok_s.estimate if speed else 0.0,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from advisor.knowledge import load_knowledge
 from advisor.remedies.option import Option
 from advisor.remedies.search import dominated, dominators_in_kind
 from tests.remedies.asking import advised
@@ -42,6 +43,15 @@ def test_better_in_one_and_worse_in_another_both_stay() -> None:
 
 def test_an_unknown_loss_is_neither_better_nor_worse() -> None:
     assert dominated([option(), worse(quality_loss_percent=None, steps=3)]) == set()
+
+
+def test_of_a_loss_nobody_measured_the_cache_of_more_bits_is_better() -> None:
+    own = replace(option(), quality_loss_percent=None)
+    eight = load_knowledge().kv_types["q8_0"]
+    small = replace(own.scenario, kv_cache_k=eight, kv_cache_v=eight)
+    smaller = worse(quality_loss_percent=None, scenario=small)
+    assert dominated([own, smaller]) == {"worse"}
+    assert dominated([option(), smaller]) == set()
 
 
 def test_an_unknown_price_is_neither_better_nor_worse() -> None:

@@ -191,9 +191,11 @@ def test_an_error_names_the_usual_format_where_none_was_asked_for() -> None:
         (
             {"gpu": "4x RTX 3090", "model": "command-a-03-2025", "precision": "Q6_K",
              "framework": "SGLang", "context": 32768, "ram_gib": 64},
-            ("llama.cpp runs Q6_K, the nearest, with * in system RAM at about * tok/s (*): give "
+            ("llama.cpp runs Q6_K, the nearest, with * in system RAM at about * tok/s (*), * tok/s "
+            "(*) when all of the context is in use: give "
             "--framework llama.cpp --precision Q6_K. llama.cpp runs Q5_K_M, with * GiB free on the "
-            "fullest card at about * tok/s (*): give --framework llama.cpp --precision Q5_K_M."),
+            "fullest card at about * tok/s (*), * tok/s (*) when all of the context is in use: "
+            "give --framework llama.cpp --precision Q5_K_M."),
         ),
     ],
 )  # fmt: skip

@@ -45,6 +45,29 @@ def test_sglang_keeps_less_free_for_smaller_steps() -> None:
     assert run_again(advice, first.option).memory == first.option.memory
 
 
+@pytest.mark.parametrize(
+    ("given", "change"),
+    [
+        (
+            {"gpu": "RTX 3090", "model": "devstral-small-2507", "context": 16_384, "ram_gib": 32},
+            {"precision": "AWQ 4-bit", "max_num_batched_tokens": 2048},
+        ),
+        (
+            {"gpu": "8x H20", "model": "deepseek-v3", "context": 163_840},
+            {"kv_cache": "fp8_e4m3", "max_num_batched_tokens": 2048},
+        ),
+    ],
+)
+def test_smaller_steps_go_with_a_format_or_a_cache(
+    given: dict[str, object], change: dict[str, object]
+) -> None:
+    advice = advised(**given, framework="SGLang")
+    first = advice.recommendations[0].option
+    assert dict(first.change) == change
+    assert first.margin != "thin"
+    assert run_again(advice, first).memory == first.memory
+
+
 def test_commands_say_it() -> None:
     said = {r.option.action: r.command for r in advised(**SHORT, framework="vLLM").recommendations}
     assert "--gpu-memory-utilization 0.95" in said["larger-share"]
