@@ -9,7 +9,7 @@ candidates; no text is read as another model.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
@@ -42,16 +42,21 @@ _MEMORY_OF_ALL = re.compile(
 _COUNTED = re.compile(r"(\d{1,4})\s*[xX\u00d7]\s+(?!\d{1,2}$)(\S.*)")
 _EACH_AGAIN = re.compile(r"(?i)\(?\b(\d{1,2})\s*[x\u00d7*]\s*(\d{1,3}\s*gi?b\b[^)]*)\)?")
 _ROUND = re.compile(r"(?<=\d)\.0+(?=\s*gi?b)", re.IGNORECASE)
-_INSIDE = re.compile(r"(?<=[a-z])\s+\+\s+(?=[a-z][^()+]*\))", re.IGNORECASE)
-"""A plus between words of a remark in brackets, which joins no cards."""
+_INSIDE = re.compile(
+    r"(?<=[a-z])\s+\+\s+(?=[a-z][^()+]*\))|\s\+\s+(?=\d+\s*gi?b\s+(?:of\s+)?vram\s*$)"
+    r"|(?<=[a-z]):\s+(?=[a-z])",
+    re.IGNORECASE,
+)
+"""A plus between words of a remark or before a card's memory, a colon behind a machine's name."""
 _BESIDE = re.compile(
     r"(?:\d+[ -]cores?\s*)?\(\d+P\s*\+\s*\d+E\)|(?::(?:sramecc|xnack)[+-])+|(?<=[1-9]0)\s+series\b"
     r"|\s+and(?:\s+an?)?(?=\s+\d+[ -](?:gpu[ -])?cores?\b)|\bml\.(?=\w+\.\d*x?large\b)"
     r"|(?<=vram)[\s,;/&+]+(?:and\s+|with\s+)?\d+\s*gi?b\s+(?:(?:of|system|host|cpu)\s+)*(?:ram|ddr\w*)"
+    r"|\s*\(x\d{1,2}(?:[\s/+]?x\d{1,2})*\)"
     r"|\b\d{2,4}-bit\b|\s+Rev\. \w\b|,\s*\d{3}\.\d+(?:\.\d+)?$|^[\da-f]{2}:[\da-f]{2}(?:\.\d)?\s",
     re.IGNORECASE,
 )
-"""Kinds of cores, features of chips, RAM beside VRAM, what drivers and lspci put beside a name."""
+"""Cores, features of chips, lanes, RAM beside VRAM, what drivers and lspci put beside a name."""
 
 _PRINTED = tuple(
     re.compile(pattern, re.MULTILINE)
@@ -214,44 +219,28 @@ def _counted(knowledge: Knowledge, text: str) -> _Part:
     Raises:
         RequestError: It is not understood as it stands, nor with a count.
     """
+    refused: list[RequestError] = []
     matched = None if is_chinese(text) else _COUNTED.fullmatch(text)
-    if matched:
-        return _so_many(knowledge, matched[2], int(matched[1]), text)
-    refused: RequestError | None = None
-    try:
-        if part := _read(knowledge, text):
+    plain = (int(matched[1]), matched[2], text) if matched else (None, text, "")
+    for count, name, whole in (plain,) if matched else _ways(plain):
+        try:
+            if part := _read(knowledge, name, count, whole, unusual=not matched and bool(whole)):
+                return part
+        except RequestError as error:
+            refused += [error] if name is plain[1] else []
+        if count and (part := _of_all(knowledge, name, count, text)):
             return part
-    except RequestError as error:
-        refused = error
+    if refused:
+        raise refused[0]
+    return _unknown(knowledge, plain[1])
+
+
+def _ways(plain: tuple[int | None, str, str]) -> Iterator[tuple[int | None, str, str]]:
+    """Give a text as it stands, then every way to read a count in it."""
     from advisor.reading.near import counts_in  # noqa: PLC0415 - where it is needed
 
-    for count, name in counts_in(text):
-        with suppress(RequestError):
-            part = _read(knowledge, name, count, text, unusual=True)
-            if part := part or _of_all(knowledge, name, count, text):
-                return part
-    if refused:
-        raise refused
-    return _unknown(knowledge, text)
-
-
-def _so_many(knowledge: Knowledge, name: str, count: int, text: str) -> _Part:
-    """Read a name behind its count.
-
-    Raises:
-        RequestError: It is not understood.
-    """
-    refused: RequestError | None = None
-    try:
-        if part := _read(knowledge, name, count, text):
-            return part
-    except RequestError as error:
-        refused = error
-    if part := _of_all(knowledge, name, count, text):
-        return part
-    if refused:
-        raise refused
-    return _unknown(knowledge, name)
+    yield plain
+    yield from ((count or None, name, plain[1]) for count, name in counts_in(plain[1]))
 
 
 def _of_all(knowledge: Knowledge, name: str, count: int, text: str) -> _Part | None:

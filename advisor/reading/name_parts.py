@@ -10,7 +10,7 @@ Forms: ``name``, ``name:tag`` as Ollama writes it, ``publisher/name[@revision][:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Final
 
@@ -376,12 +376,15 @@ def words() -> Words:
     )
 
 
-def unsized_cards() -> Iterator[tuple[re.Pattern[str], str]]:
-    """Read what hardware is known by name alone, and why it is not sized."""
+def unsized_card(text: str) -> RequestError | None:
+    """Say why hardware that a text names is not sized; None where it names nothing of that kind."""
     lines = (data_dir("knowledge") / UNSIZED_FILE).read_text("utf-8").splitlines()
     for named, why in (line.split("\t") for line in lines if not line.startswith("#")):
         spelled = _any_of(named.split(", ")).replace(r"\ ", r"[\s-]*")
-        yield re.compile(rf"(?<![a-z0-9])(?:{spelled})(?![a-z0-9])", re.IGNORECASE), why
+        if found := re.search(rf"(?<![a-z0-9])(?:{spelled})(?![a-z0-9])", text, re.IGNORECASE):
+            hint = "The nearest is the processor beside it: --gpu cpu with its --ram."
+            return RequestError(f"'{found[0]}' is not sized: {why}", hint=hint)
+    return None
 
 
 def _any_of(named: Iterable[str]) -> str:

@@ -16,24 +16,13 @@ from advisor.knowledge.merit_scale import card_names
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import by_identity
 from advisor.reading.known import Reading, is_chinese, listed
-from advisor.reading.name_parts import unsized_cards
+from advisor.reading.name_parts import unsized_card
 from advisor.reading.ram import as_computer, computers_named, is_cpu
 from advisor.units import GIB
 
 _MOST = 3
 _LIKE = 0.75
 _OTHERWISE = "Try 'advisor knowledge find WORD'."
-
-
-def unsized_card(text: str) -> RequestError | None:
-    """Say why what a text names is not sized; None where it names nothing of that kind."""
-    for named, why in unsized_cards():
-        if found := named.search(text):
-            return RequestError(
-                f"'{found[0]}' is not sized: {why}",
-                hint="The nearest is the processor beside it: --gpu cpu with its --ram.",
-            )
-    return None
 
 
 def unknown_card(knowledge: Knowledge, text: str) -> RequestError:
@@ -47,17 +36,22 @@ def unknown_card(knowledge: Knowledge, text: str) -> RequestError:
     return RequestError(message, hint=did_you_mean_cards(near_cards(knowledge, name)))
 
 
+_OF_MEMORY = r"of|gpus?|cards?|graphics|nvidia|amd|radeon|rocm|cuda"
 ONLY_MEMORY = re.compile(
-    r"(\d{1,3})[\s-]?g(?:i?b|igs?)?(?:[\s-]+(?:of|vram|v-ram|gpus?|cards?|graphics|video|memory|total|each))*",
+    rf"(?:(?:an?|one|single|any|{_OF_MEMORY})\b[\s(:]*)*(\d{{1,3}})[\s-]?g(?:i?b|igs?)?"
+    rf"(?:[\s-]+(?:{_OF_MEMORY}|vram|v-ram|video|memory|total|each))*\)?",
     re.IGNORECASE,
 )
 
 
 def only_memory(knowledge: Knowledge, text: str) -> Gpu | None:
-    """Find the usual card of a memory where a text says nothing else."""
-    said = ONLY_MEMORY.fullmatch(text.strip())
+    """Find the usual card of a memory, of a maker maybe, where a text says nothing else."""
+    said, folded = ONLY_MEMORY.fullmatch(text.strip()), text.casefold()
+    own = {name for name, maker in MAKERS.items() if maker.backends[0].casefold() in folded}
+    makers = makers_named(text) | own or {*MAKERS}
     usual = (knowledge.gpus[name] for name in card_names(knowledge).of_memory)
-    return next((g for g in usual if said and g.vram_bytes == int(said[1]) * GIB), None)
+    found = (g for g in usual if said and g.vram_bytes == int(said[1]) * GIB)
+    return next((gpu for gpu in found if gpu.vendor in makers), None)
 
 
 def several_cards(text: str, cards: Sequence[Gpu]) -> RequestError:
@@ -215,6 +209,7 @@ _AFTER = re.compile(rf"(\S.*?)[\s,]*\(?\s*(?:{_SIGN}\s*(\d{{1,3}})|(\d{{1,3}})\s
 _INSIDE = re.compile(rf"(\S.*?\s)\(?(?:(\d{{1,2}})\s*{_SIGN}\s*|{_SIGN}(\d{{1,2}})\s+)(\S.*)")
 _GLUED = re.compile(r"([2-9]|1[0-6])([abhlvtp]\d{1,3}s?\b.*)", re.IGNORECASE)
 _WORD = re.compile(rf"(?:a\s+)?({'|'.join(_WORDS)})[\s-]{_OF}\s*(\S.*)", re.IGNORECASE)
+_LISTED = re.compile(r"(.*\d\s*gi?b\b[^,]*),\s*(\d{1,2})", re.IGNORECASE)
 _WORD_AFTER = re.compile(r"(\S.*?)[\s,]+\(?(dual|twin|pair|double|triple|quad)\)?", re.IGNORECASE)
 _BETWEEN = re.compile(r"\s*(?:[,;&]|(?<!\bw)/)\s*|\s+(?:and|plus|und|et|y|with)\s+", re.IGNORECASE)
 
@@ -231,6 +226,8 @@ def counts_in(text: str) -> Iterator[tuple[int, str]]:
         yield int(found[2] or found[3]), f"{found[1]}{found[4]}"
     if found := _GLUED.fullmatch(text):
         yield int(found[1]), found[2]
+    if found := _LISTED.fullmatch(text):
+        yield int(found[2]), found[1]
     if found := _WORD.fullmatch(text):
         yield _WORDS[found[1].casefold()], found[2]
     if found := _WORD_AFTER.fullmatch(text):
@@ -247,14 +244,19 @@ _NUMERALS = dict(
 _COUNTED_SO = re.compile(
     rf"(\d{{1,3}}|[{''.join(_NUMERALS)}])\s*[\u5f20\u5361\u5757\u4e2a\u7247\u679a]\s*|([{''.join(_NUMERALS)}])(?=\s*[A-Za-z0-9])"
 )
+_TOTAL = re.compile(r"[\uff0c,]?\s*\u603b?\u5171\s*(\d+)\s*[Gg][Bb]?")
 _MEANS_CARD = re.compile("\u663e\u5361|\u663e\u5b58|\u5185\u5b58|\u5361|\u7684")
 
 
 def _in_latin(text: str) -> Iterator[tuple[int, str]]:
-    """Give a count as Chinese has it, and the name beside it; nothing where a word is left over."""
+    """Give a count as Chinese has it, 0 where none is said, and the name beside it.
+
+    Nothing where a word is left over.
+    """
     found = _COUNTED_SO.search(text)
-    count = _NUMERALS.get(found[1] or found[2]) or int(found[1]) if found else 1
+    count = _NUMERALS.get(found[1] or found[2]) or int(found[1]) if found else 0
     name = f"{text[: found.start()]} {text[found.end() :]}" if found else text
+    name = _TOTAL.sub(r" \1GB", name)
     name = _MEANS_CARD.sub(" ", name).strip(" x*\u00d7")
     if not is_chinese(name):
         yield count, name

@@ -14,9 +14,8 @@ from advisor.knowledge import names
 from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.types import Knowledge
 from advisor.reading import find_cards, is_read, read_model
-from advisor.reading.name_parts import SIZE
+from advisor.reading.name_parts import SIZE, unsized_card
 from advisor.reading.name_parts import words as name_words
-from advisor.reading.near import unsized_card
 from advisor.reading.public_list import containing
 from advisor.reading.ram import as_computer
 from advisor.reading.sentence_cards import (

@@ -39,8 +39,7 @@ from advisor.reading.near import (
 )
 from advisor.units import GIB
 
-_LONGEST = 200
-_MOST_BARE = 1536  # GB that a number without a unit is taken for
+_LONGEST, _MOST_BARE = 200, 1536  # the latter GB that a number without a unit is taken for
 _SIZES = re.compile(
     r"(?<![\d.])(?<!\b[a-z])(\d{1,4})[ -]?g(?:igabytes?|igs?|i?b|i?o)?(?:s|ytes?)?(?!\w|\.\d)"
 )
@@ -62,19 +61,19 @@ _APART = (
     (re.compile(r"\b(?:arc|alchemist) (?=(?:3[158]|[57][357])0m?\b)"), "arc a"),
     (re.compile(r"\bbattlemage b?(?=[567]\d\b|5[78]0\b)|\bb(?=\d{2,3} battlemage)"), "arc b"),
     (re.compile(r"\b(\d{4}) ?tis\b"), r"\1 ti super"),
+    (re.compile(r"\b(mi ?\d{3}) (?=[ax]\b)"), r"\1"),
 )
 _SUPER = re.compile(r"(?<!\d)(\d{4}(?: ?ti)?) ?s\b", re.IGNORECASE)
 _PLURAL = re.compile(r"\b((?:[a-z]+ ?)?\d+(?: ?(?:ti|xt|xtx|gb?))?)['\u2019]?s\b", re.IGNORECASE)
 _SERIES = re.compile(r"\b[gr]tx(?![a-z])", re.IGNORECASE)
 _NO_SERIES = ", which is no "
 """What is said of a series that a card is not of; a processor's graphics are never taken for it."""
-_BRACKETED = re.compile(r"\[([^\]]{2,})\]")
-"""Where lspci writes the card, behind the name of its chip: ``GA102 [GeForce RTX 3090]``."""
+_DENIED = re.compile(r"\b(?:non|not)[\s-]+(?:the\s+)?[a-z]+\b", re.IGNORECASE)
+_BRACKETED = re.compile(r"\[([^\]]{2,})\]")  # where lspci writes the card, behind its chip
 _LETTER_O = re.compile(r"(?<=\d)o+|o+(?=[0-9o]*\d)", re.IGNORECASE)
 _LETTER_L = re.compile(r"(?<=\d)[li]+|[li](?=\d)", re.IGNORECASE)
 _MEMORY, _CORES = re.compile(r"(?:lp|g)?ddr\w+|hbm\w*"), re.compile(r"\d+core")
-_CHIP = re.compile(r"gfx\d{3,4}[a-f]?")
-"""A chip as drivers of AMD print it; the name of the card says which."""
+_CHIP = re.compile(r"gfx\d{3,4}[a-f]?")  # as drivers of AMD print it; the card's name says which
 _YEAR = re.compile(r"20[12]\d")
 _PORTABLE = frozenset({"mobile", "maxq", "refresh"})
 
@@ -90,7 +89,8 @@ def spoken_card(knowledge: Knowledge, text: str, *, plural: bool = False) -> Rea
     if virtual := share_of_card(knowledge, text):
         return virtual
     refused: RequestError | None = None
-    spelled, named = _spellings(text[:_LONGEST], plural=plural), text[:_LONGEST]
+    named = _DENIED.sub(" ", text[:_LONGEST])
+    spelled = _spellings(named, plural=plural)
     for spelling, remark in chain(spelled, otherwise_spelled(knowledge, named)):
         try:
             found = _Asked.of(knowledge, spelling).answer(text)

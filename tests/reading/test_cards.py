@@ -574,3 +574,41 @@ def test_a_slip_in_a_used_machines_chip_names_that_chip_first() -> None:
 def test_a_virtual_card_has_its_part_of_the_memory(text: str, gib: int, said: str) -> None:
     cards = read(text)
     assert (cards.gpu.vram_bytes, said in " ".join(cards.read_as)) == (gib * GIB, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("RTX 4090(non D variant)", "GeForce RTX 4090"),
+        ("RTX 4070 (non-super)", "GeForce RTX 4070"),
+        ("3080 not Ti", "GeForce RTX 3080"),
+        ("RX 7900 XT (not XTX)", "Radeon RX 7900 XT"),
+        ("24GB rocm", "Radeon RX 7900 XTX"),
+        ("GPU (24GB)", "GeForce RTX 3090"),
+        ("amd 16gb", "Radeon RX 7800 XT"),
+        ("V100 + 32GB of VRAM", "Tesla V100 SXM2 32 GB"),
+        ("AMD Instinct MI300 X", "Radeon Instinct MI300X"),
+        ("Intel Arc A310 ECO", "Arc A310"),
+        (
+            "Framework Desktop: AMD Ryzen AI Max+ 395, 128GB",
+            "Radeon 8060S (Ryzen AI Max+ 395, Strix Halo)",
+        ),
+    ],
+)
+def test_what_a_card_is_not_and_what_stands_around_it(text: str, name: str) -> None:
+    assert read(text).gpu.name == name
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "counted"),
+    [
+        ("H100\u7684\u4e24\u5f20\u663e\u5361\uff0c\u5171160G", 2, True),
+        ("24G\u663e\u5b58\u7684RTX 3090", 1, False),
+        ("NVIDIA A800 80GB PCIe, 2", 2, True),
+        ("2x 3090 (x4x4)", 2, True),
+        ("2x spark cluster", 2, True),
+    ],
+)
+def test_a_count_is_told_where_one_stands(text: str, count: int, *, counted: bool) -> None:
+    cards = read(text)
+    assert (cards.count, cards.counted) == (count, counted)

@@ -129,7 +129,7 @@ def test_parts_may_stand_in_any_order() -> None:
         ),
         (
             "llama 3.1 8b on 2 L40S with 96GB VRAM and 256GB memory",
-            {"gpu": "2 L40S", "ram": "256GB"},
+            {"gpu": "2 L40S 96GB", "ram": "256GB"},
         ),
         ("llama 3.1 8b, \u5185\u5b58640GB, L40 \u663e\u5b5848GB", {"ram": "640GB"}),
         ("qwen3-30b-a3b on a 4070 n_cpu_moe 20", {"cpu_experts": 20}),
@@ -394,8 +394,9 @@ def test_a_speed_or_a_price_beside_card_and_model_is_named_as_left_out() -> None
 
 
 def test_every_memory_that_is_said_alone_is_that_of_a_card() -> None:
-    for name in card_names(known()).of_memory:
-        held = (known().gpus[name].vram_bytes or 0) // 2**30
+    taken = {known().gpus[n].vram_bytes or 0: n for n in reversed(card_names(known()).of_memory)}
+    for size, name in taken.items():
+        held = size // 2**30
         read = read_sentence(f"best model for {held} GB vram", known())
         assert read.settings == {"gpu": name}
         assert f"{held} GB are taken as those of a {name}" in read.assumed
