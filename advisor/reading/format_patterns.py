@@ -222,7 +222,7 @@ _WORDS: Final[Sequence[tuple[str, str]]] = (
     (r"nvfp4a?(16)?([-_ ]?w4a(4|16))?|fp4", "NVFP4"),
     (r"mxfp4([-_ ]?moe)?", "MXFP4"),
     (r"mxfp8", "MXFP8"),
-    (r"(w4a16|int4)[-_ ]?(auto[-_ ]?round|gptq)", "GPTQ 4-bit"),
+    (r"(w4a16|int4)([-_ ]a?sym)?[-_ ]?(auto[-_ ]?round|gptq([-_ ]inc)?)", "GPTQ 4-bit"),
     (r"auto[-_ ]?round([-_ ]?(w4a16|int4|4[-_ ]?bits?))?", "GPTQ 4-bit"),
     (r"(gptq[-_ ])?int4[-_ ]int8mix", "INT4-INT8Mix"),
     (r"gptq[-_ ]?(?:int([38])|([38])[-_ ]?bits?|w(8)a16)", "GPTQ N-bit"),

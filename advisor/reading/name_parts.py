@@ -204,7 +204,11 @@ def _base(segments: Segments) -> Segments:
     version = next((word.lstrip("v") for word in plain if _VERSION.fullmatch(word)), "")
     if not size or not all(w.isalpha() or w == size or _MARK.fullmatch(w) for w in plain):
         return ()
-    keys = (f"{family}-{version}-{size}", f"{family}-{version}", f"{family}-{size}", family)
+    first = plain[0] if not any(map(known.other.search, plain)) else family
+    keys = (
+        f"{family}-{version}-{size}", f"{family}-{version}", f"{family}-{size}", family,
+        f"{first}-{size}",
+    )  # fmt: skip
     key = next((key for key in keys if key in known.built_on), "")
     base = known.built_on[key].format(size=size) if key else ""
     sizes = set(filter(SIZE.fullmatch, base.lower().split("-")))
@@ -249,9 +253,11 @@ def less_tuned(rests: Sequence[Segments]) -> Sequence[Segments]:
     """Take the words of fine-tunes out of each reading that has some, and tells a size."""
     whole = [_without_tuned(kept) for kept in rests]
     less = (*whole, *(one[:-1] for one in whole if one not in rests and _ends_as_release(one)))
-    same = {tuple(w for w in kept if w not in words().edited) for kept in rests}
+    same = [without(kept, words().edited) for kept in rests]
     found = (
-        one for one in less if one not in rests and (one in same or any(map(_tells_size, one)))
+        one
+        for one in (*same, *less)
+        if one not in rests and (one in same or any(map(_tells_size, one)))
     )
     return list(dict.fromkeys(found))
 

@@ -100,6 +100,20 @@ def test_keys_and_values_of_their_own(cache: str, framework: str, taken: tuple[s
     assert (found.kv_cache_k.name, found.kv_cache_v.name) == taken
 
 
+@pytest.mark.parametrize(
+    ("card", "framework", "taken"),
+    [
+        ("M3 Max 64GB", "Ollama", "MLX NVFP4"),
+        ("M3 Max 64GB", "MLX-LM", "MLX NVFP4"),
+        ("RTX 5090", "vLLM", "NVFP4"),
+        ("RTX 5090", "llama.cpp", "NVFP4 (GGUF)"),
+    ],
+)
+def test_nvfp4_is_that_of_the_runtime(card: str, framework: str, taken: str) -> None:
+    request = Request(gpu=card, model="qwen3.6 27b", precision="nvfp4", framework=framework)
+    assert resolve(request, KNOWN).precision.name == taken
+
+
 def test_a_mix_of_int4_and_int8_is_said_in_a_name() -> None:
     found = resolve(Request(gpu="8x H100", model="QuantTrio/GLM-4.6-GPTQ-Int4-Int8Mix"), KNOWN)
     assert (found.model.name, found.precision.name) == ("GLM-4.6", "GPTQ 4-bit")

@@ -557,7 +557,9 @@ def test_a_size_that_no_such_model_has_is_refused(text: str) -> None:
     assert read(text) is None
 
 
-@pytest.mark.parametrize("text", ["Midnight-Miqu-103B-v1.5", "hermes-3-9b", "L3-34B-Stheno-v3.2"])
+@pytest.mark.parametrize(
+    "text", ["Midnight-Miqu-103B-v1.5", "hermes-3-9b", "L3-34B-Stheno-v3.2", "Behemoth-MoE-123B"]
+)
 def test_a_fine_tune_of_another_size_than_its_base_is_refused(text: str) -> None:
     assert read(text) is None
 
@@ -574,6 +576,11 @@ def test_a_fine_tune_of_another_size_than_its_base_is_refused(text: str) -> None
         ("vsevolodl/Llama-3-70B-Instruct-Gradient-1048k-GGUF", 70.55),
         ("dolly-v2-12b", 11.85),
         ("Valkyrie 49B", 49.87),
+        ("deepseek-r1-distill-qwen-14b-uncensored", 14.77),
+        ("Behemoth-ReduX-123B-v1a", 122.61),
+        ("gemma-26ba4b", 25.81),
+        ("OPEA/DeepSeek-V3-int4-sym-gptq-inc", 671.03),
+        ("coreml-community/coreml-llama-2-7b", 6.74),
     ],
 )
 def test_a_fine_tune_has_the_size_of_its_base(text: str, base: float) -> None:
