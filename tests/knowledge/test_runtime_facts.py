@@ -144,7 +144,8 @@ def test_every_engine_family_offers_a_format_of_the_class(known: Knowledge, bits
 def test_shared_names_are_settled_by_the_framework(known: Knowledge) -> None:
     for name in ("MXFP4", "NVFP4"):
         twins = {f.name for f in known.formats.values() if name in (f.name, *f.aliases)}
-        assert twins == {name, "MXFP4_MOE" if name == "MXFP4" else f"{name} (GGUF)"}
+        own = {"MXFP4_MOE"} if name == "MXFP4" else {f"{name} (GGUF)", f"MLX {name}"}
+        assert twins == {name, *own}
         for framework in known.frameworks.values():
             assert len(twins & set(framework.formats)) < 2
 
