@@ -533,3 +533,26 @@ def test_six_cards_are_offered_stages_of_two() -> None:
     found = {option.action: option for option in advice.options}
     assert found["share-in-stages"].change == {"stages": 3}
     assert "fewer-gpus" in found
+
+
+def test_what_is_stored_otherwise_takes_stages_at_once() -> None:
+    given: dict[str, object] = {"gpu": "6x RTX 3090", "model": "glm-4.5-air", **VLLM}
+    advice = advisor().advise(apply_change(Request(), given))
+    first = advice.recommendations[0].option
+    assert dict(first.change) == {"precision": "AWQ 4-bit", "stages": 3}
+    assert first.memory == sized(asked(**{**given, **first.change}))
+    kept = {o.scenario.stages for o in advice.options if o.scenario.precision.name == "BF16"}
+    assert kept <= {None, 3}
+
+
+def test_more_cards_than_heads_take_the_way_that_holds_most() -> None:
+    given: dict[str, object] = {
+        "gpu": "4x A100 SXM4 80GB", "model": "qwen3-235b-a22b", "precision": "AWQ",
+        "context": 32768, "batch": 64, **VLLM,
+    }  # fmt: skip
+    advice = advisor().advise(apply_change(Request(), given))
+    more = next(o for o in advice.options if o.action == "add-gpus")
+    assert (more.scenario.gpus, more.change["stages"]) == (8, 2)
+    assert more.memory.held_sequences == 64
+    copied = sized(asked(**{**given, "gpu": "8x A100 SXM4 80GB"}))
+    assert (copied.held_sequences or 0) < 64

@@ -6,8 +6,9 @@ contexts, and all cards are held against the same larger ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import log
+from operator import attrgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,7 +22,17 @@ from advisor.knowledge.types import Gpu, Knowledge
 from advisor.knowledge.vocabulary import FactValue
 from advisor.memo import Kept
 from advisor.models.stored_tensors import Model
-from advisor.scenario import Key, Scenario, offloads, split_of, stretches, support, whole_key
+from advisor.scenario import (
+    Key,
+    Scenario,
+    is_pipeline,
+    offloads,
+    split_of,
+    stretches,
+    support,
+    tensor_ranks,
+    whole_key,
+)
 from advisor.scenario.figures import (
     Figure,
     Margin,
@@ -194,6 +205,43 @@ def _put_card(facts: dict[str, FactValue], after: Scenario, gpu: Gpu) -> None:
     facts["option.gpu_segment"] = gpu.segment
     facts["option.gpu_vendor"] = gpu.vendor
     put(facts, "option.bandwidth", gpu.bandwidth_bytes_s)
+
+
+def in_stages(scenario: Scenario) -> Iterator[Scenario]:
+    """Groups of a server's cards that share tensors, one behind the other, the fewest first."""
+    counts = (n for n in range(2, scenario.gpus // 2 + 1) if scenario.gpus % n == 0)
+    ways = (replace(scenario, stages=n) for n in counts)
+    return (way for way in ways if split_of(way) == "tensor")
+
+
+def copies_heads(scenario: Scenario) -> bool:
+    """Whether more cards than key/value heads share a tensor, so that some keep copies."""
+    shape, ranks = scenario.model.shape, tensor_ranks(scenario)
+    shares = split_of(scenario) == "tensor"
+    return shares and not shape.mla and 0 < (shape.kv_heads or 0) < ranks
+
+
+def best_shared(own: Scenario, other: Scenario, knowledge: Knowledge) -> Scenario:
+    """Give other weights, cards or programs in stages, where a server's cards would take turns.
+
+    Where other cards would copy heads, the way that holds the most requests.
+    """
+    stated = own.split or own.stages or other.split or other.stages
+    if stated or _weights_where(own) == _weights_where(other):
+        return other
+
+    def memory(way: Scenario) -> Memory:
+        return outlook_of(way, knowledge).memory
+
+    if is_pipeline(other):
+        return next((way for way in in_stages(other) if not memory(way).deficit_bytes), other)
+    if (other.gpus, other.gpu) == (own.gpus, own.gpu) or not copies_heads(other):
+        return other
+    ways = [other, *in_stages(other)]
+    return max(ways, key=lambda way: memory(way).held_sequences or 0)
+
+
+_weights_where = attrgetter("model.name", "precision", "framework", "gpu", "gpus")
 
 
 def quality_loss(scenario: Scenario) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 
 from msgspec.structs import replace
 
@@ -15,6 +16,7 @@ from advisor.knowledge.catalogue import MAKERS, MOSTLY_RENTED, TOGETHER, CardRow
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import by_identity
 from advisor.reading import find_cards
+from advisor.remedies.assessment import copies_heads, in_stages
 from advisor.remedies.option import (
     Base,
     Option,
@@ -386,13 +388,10 @@ SPLIT = Remedy("split-requests", frozenset({"split"}), "setting", _split_request
 def _in_stages(base: Base, *_: object) -> Iterator[Option]:
     """The most cards that share tensors, in stages, where all cannot or keep copies of heads."""
     scenario, usual = base.scenario, is_usual_split(base.scenario)
-    shape = scenario.model.shape
-    copied = not shape.mla and 0 < (shape.kv_heads or 0) < scenario.gpus
-    if scenario.split or scenario.stages or offloads(scenario) or (usual and not copied):
+    fixed = scenario.split or scenario.stages or offloads(scenario)
+    if fixed or (usual and not copies_heads(scenario)):
         return
-    whole = (n for n in range(2, scenario.gpus // 2 + 1) if scenario.gpus % n == 0)
-    ways = (replace(scenario, stages=n) for n in whole)
-    found = [way for way in ways if split_of(way) == "tensor"][: None if usual else 1]
+    found = islice(in_stages(scenario), None if usual else 1)
     every = (make_option(base, STAGES, {"stages": one.stages}, one) for one in found)
     yield from sorted(every, key=lambda o: o.memory.held_sequences or 0)[-1:]
 

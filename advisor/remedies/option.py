@@ -19,7 +19,7 @@ from advisor.knowledge.vocabulary import FactValue
 from advisor.models import model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.reading.known import tuned_like
-from advisor.remedies.assessment import known_outlook, outlook_of, quality_loss
+from advisor.remedies.assessment import best_shared, known_outlook, outlook_of, quality_loss
 from advisor.scenario import Scenario, can_split, offloads, split_of
 from advisor.scenario.asked_format import precision_asked, server_caches
 from advisor.scenario.capability import makes, repository_of
@@ -39,8 +39,7 @@ from advisor.scenario.settings import Request
 from advisor.scenario.support import without_lost_drafts
 
 if TYPE_CHECKING:
-    from advisor.scenario import Scenario
-    from advisor.scenario.figures import Margin, Memory, Speed
+    from advisor.scenario.figures import Margin
 
 
 Effort = Literal["setting", "download", "rebuild", "purchase"]
@@ -186,7 +185,7 @@ def make_option(
     moved = (scenario.gpus, scenario.framework) != (own.gpus, own.framework)
     if own.stages and (moved or split_of(scenario) != "tensor"):
         scenario = replace(scenario, stages=None)
-    scenario = without_lost_drafts(scenario)
+    scenario = without_lost_drafts(best_shared(own, scenario, base.knowledge))
     then = outlook_of(scenario, base.knowledge)
     same = scenario.model.name == own.model.name
     loss = then.quality_loss_percent if same else None
@@ -254,7 +253,7 @@ def _completed(
     if scenario.gpu is not own.gpu or scenario.gpus != own.gpus:
         full.update(_card_changes(base, full, scenario))
     if scenario.stages != own.stages and "stages" not in full:
-        full["stages"] = None
+        full["stages"] = scenario.stages
     stated = full.get("split", request.split)
     if stated and scenario.gpus > 1 and stated != (way := split_of(scenario)):
         full["split"] = way
