@@ -31,9 +31,12 @@ _CHANNELS: Final = {
 }  # fmt: skip
 _PER_SECOND: Final = r"\s*(?:mt/?s?|mts|mhz|mbps)\b"
 _TYPE: Final = re.compile(
-    rf"\b(lp)?ddr\s?([0-9])(l|x)?(?:[\s_@-]*(\d{{3,5}})(?!\d|\s*[gt]i?b)(?:{_PER_SECOND})?)?",
+    rf"\b(lp)?ddr\s?([0-9])(l|x)?"
+    rf"(?:(?:[\s_@-]|\b(?:ecc|reg(?:istered)?|[rul]?r?dimm|so-?dimm)\b)*"
+    rf"(\d{{3,5}})(?!\d|\s*[gt]i?b)(?:{_PER_SECOND})?)?",
     re.IGNORECASE,
 )
+_MULTIPLEXED: Final = re.compile(r"\b(?:ddr5[\s-]*)?mrdimms?\b", re.IGNORECASE)
 _MODULE: Final = re.compile(r"\bpc([345])l?-(\d{3,6})[a-z]*\b", re.IGNORECASE)
 _RATE: Final = re.compile(rf"\b(\d{{3,5}}){_PER_SECOND}", re.IGNORECASE)
 _STICKS: Final = re.compile(r"\b(\d{1,3})\s*(?:sticks?|dimms?|modules?)\b", re.IGNORECASE)
@@ -117,7 +120,8 @@ def read_ram(text: str) -> tuple[float | None, RamKind | None]:
         UnitError: Nothing but a size was meant, and it is none.
         RequestError: A word that is not understood, or memory that nobody makes.
     """
-    rest, said = _BARE.sub(r"\1GB", _COMMA.sub(".", text)), RamKind()
+    rest = _MULTIPLEXED.sub("DDR5", _BARE.sub(r"\1GB", _COMMA.sub(".", text)))
+    said = RamKind()
     if found := _TYPE.search(rest):
         rest, said = _without(rest, found), _typed(found)
     elif found := _MODULE.search(rest):
