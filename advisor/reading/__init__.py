@@ -30,6 +30,7 @@ from advisor.reading.known import (
     known_model,
     listed,
     namesakes,
+    tells_instruct,
     told,
 )
 from advisor.units import GIB
@@ -303,10 +304,12 @@ def read_model(knowledge: Knowledge, text: str) -> ModelRead:
     Raises:
         UserError: Nothing has this name, several do, or it cannot be sized.
     """
-    model = None if _is_tag(text) else known_model(knowledge, text)
-    if model is not None:
-        return ModelRead(model)
-    return _by_words(knowledge, text)
+    tag = ":" in text and "/" not in text  # perhaps of Ollama's, which says a format too
+    model = None if tag else known_model(knowledge, text)
+    if model is None:
+        return _by_words(knowledge, text)
+    told = model.name in knowledge.models or tells_instruct(text)
+    return ModelRead(model, said=() if told else (f"'{text.strip()}' is read as {model.name}.",))
 
 
 def read_whole(knowledge: Knowledge, text: str) -> ModelRead:
@@ -322,11 +325,6 @@ def _by_words(knowledge: Knowledge, text: str, *, whole: bool = False) -> ModelR
     from advisor.reading.unlisted import read_by_words  # noqa: PLC0415  a plain name does without
 
     return read_by_words(knowledge, text, whole=whole)
-
-
-def _is_tag(text: str) -> bool:
-    """Whether a text may be a tag of Ollama's, which says a format too."""
-    return ":" in text and "/" not in text
 
 
 def is_read(knowledge: Knowledge, text: str) -> bool:

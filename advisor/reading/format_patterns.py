@@ -381,7 +381,8 @@ def tag_named(parts: NameParts) -> Tag | None:
     told = [word for word in left if word not in _TUNED]
     family, size = _family(parts.name, plain_key), "-".join(told)
     plain = "-".join(word for word in told if not _RELEASE.fullmatch(word))
-    return (family.get(size) or family.get(plain)) if size else default_tag(parts)
+    own = family.get(parts.tag.casefold())
+    return own or ((family.get(size) or family.get(plain)) if size else default_tag(parts))
 
 
 def default_tag(parts: NameParts) -> Tag | None:

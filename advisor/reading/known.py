@@ -272,27 +272,34 @@ class ModelRead(Struct, frozen=True):
 
 
 def known_model(knowledge: Knowledge, text: str) -> Model | None:
-    """Give a known model under its own name, alias or repository; the tuning asked for counts."""
+    """Give a known model under its own name, alias or repository; the tuning asked for counts.
+
+    What is not spelt as it is published, ``llama 3 8b``, is the model that people talk to.
+    """
     name = models_published(knowledge).get(text.casefold())
-    if name is None and "/" not in text:
-        exact = models_called(knowledge).get(model_key(text), ())
-        name = exact[0] if len(exact) == 1 else None
+    called = () if name or "/" in text else models_called(knowledge).get(model_key(text), ())
+    name = called[0] if len(called) == 1 else name
     if name is None:
         return None
-    asked = "instruct" if tells_instruct(text) else ""
-    return as_tuned(knowledge, knowledge.models[name], asked)
+    record = knowledge.models[name]
+    return as_tuned(knowledge, record, "instruct" if tells_instruct(text) else meant(record, text))
+
+
+def meant(record: ModelRecord, text: str) -> str:
+    """Give the tuning that is meant where none is told: of a name spelt as published its own."""
+    names = (record.name, (record.hf_id or record.name).rpartition("/")[2], *record.aliases)
+    spelt = any(one.casefold() in text.casefold() for one in names)
+    return "" if spelt or record.modality != "text" else "instruct"
 
 
 _INSTRUCT: Final = frozenset({"instruct", "chat", "it"})
 """What a known name is looked over for without the file of words."""
+_TUNED_ENDINGS: Final = ("Instruct", "it", "Chat", "Chat-hf", "Instruct-hf")
 
 
 def tells_instruct(text: str) -> bool:
     """Whether a name says that the model answers instructions."""
     return not _INSTRUCT.isdisjoint(model_words(text))
-
-
-_TUNED_ENDINGS: Final = ("Instruct", "it", "Chat", "Chat-hf", "Instruct-hf")
 
 
 def tuning_of(tokens: Sequence[str], tunings: Mapping[str, str]) -> str:
@@ -302,21 +309,14 @@ def tuning_of(tokens: Sequence[str], tunings: Mapping[str, str]) -> str:
 
 def has_tuning(record: ModelRecord, tuning: str) -> bool:
     """Whether a record's repository is in this tuning; none asked for is any."""
-    own = model_words((record.hf_id or "").rpartition("/")[2])
-    return not tuning or (_INSTRUCT.isdisjoint(own) != (tuning == "instruct"))
+    own = tells_instruct((record.hf_id or "").rpartition("/")[2])
+    return not tuning or own == (tuning == "instruct")
 
 
 def as_tuned(knowledge: Knowledge, record: ModelRecord, tuning: str) -> Model:
     """Give the model in the tuning that was asked for, where that is another repository."""
     found = None if has_tuning(record, tuning) else tuned_of(record, tuning, knowledge)
     return found or model_from_record(record, knowledge)
-
-
-def tuned_like(model: Model, other: Model, knowledge: Knowledge) -> Model:
-    """Give a model in the tuning that another's name tells, where that is published."""
-    if model.name not in knowledge.models or not tells_instruct(other.hf_id or other.name):
-        return model
-    return as_tuned(knowledge, knowledge.models[model.name], "instruct")
 
 
 def tuned_of(record: ModelRecord, tuning: str, knowledge: Knowledge) -> Model | None:
@@ -327,8 +327,8 @@ def tuned_of(record: ModelRecord, tuning: str, knowledge: Knowledge) -> Model | 
     for ending in _TUNED_ENDINGS:
         listed = exact(f"{publisher}/{own.removesuffix('-hf')}-{ending}")
         if listed is not None:
-            model = model_from_record(record, knowledge)
-            return replace(model, name=listed.name, hf_id=listed.hf_id)
+            sized = model_from_record(record, knowledge)
+            return replace(sized, name=listed.name, hf_id=listed.hf_id)
     return None
 
 

@@ -15,7 +15,16 @@ from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.models import model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.reading.format_patterns import FormatSaid, Tag, default_tag, said_in, tag_named
-from advisor.reading.known import ModelRead, as_tuned, known_model, listed, read_format, tuning_of
+from advisor.reading.known import (
+    ModelRead,
+    as_tuned,
+    known_model,
+    listed,
+    meant,
+    read_format,
+    tells_instruct,
+    tuning_of,
+)
 from advisor.reading.name_match import (
     Match,
     begun_by,
@@ -239,7 +248,7 @@ def put_together(
     listed: bool = False,
 ) -> ModelRead:
     """Give the model that was found, with the format that the name says, and how it was read."""
-    model = found.model
+    model = _as_meant(knowledge, parts, found)
     own = f"{parts.publisher}/{parts.name}"
     plain = (listed or own == model.hf_id) and not (parts.file or parts.tag or parts.is_gguf)
     told = said.precision or parts.is_gguf or found.tuned or parts.publisher
@@ -267,6 +276,13 @@ def put_together(
         held = held or GGUF_DEFAULT
         return ModelRead(replace(model, held_format=held), "", (f"{line} in {held}, {why}.",))
     return ModelRead(model, "", (f"{line}.",))
+
+
+def _as_meant(knowledge: Knowledge, parts: NameParts, found: Match) -> Model:
+    record = knowledge.models.get(found.model.name)
+    if record is None or found.tuned or parts.publisher or _tuning(parts.name):
+        return found.model
+    return as_tuned(knowledge, record, meant(record, parts.name))
 
 
 def _only_file(repository: str) -> str:
@@ -333,7 +349,9 @@ def _of_that_name(model: Model, parts: NameParts, held: str) -> Model:
     if parts.ending:
         return replace(model, hf_id=None, held_format=held)
     owner = (model.hf_id or "").partition("/")[0]
-    same = [one.hf_id for one in every_named(parts.name) if published_format(one) == held]
+    kept = tells_instruct if tells_instruct(model.name) else bool
+    named = (one for one in every_named(parts.name) if kept(one.name))
+    same = [one.hf_id for one in named if published_format(one) == held]
     if not same:
         return replace(model, named_format=held)
     maker = (one for one in same if one.partition("/")[0] == owner)

@@ -18,7 +18,7 @@ from advisor.knowledge.types import Format, Framework, Knowledge
 from advisor.knowledge.vocabulary import FactValue
 from advisor.models import model_from_record
 from advisor.models.stored_tensors import Model
-from advisor.reading.known import tuned_like
+from advisor.reading.known import as_tuned, tells_instruct
 from advisor.remedies.assessment import best_shared, known_outlook, outlook_of, quality_loss
 from advisor.scenario import Scenario, can_split, offloads, split_of
 from advisor.scenario.asked_format import precision_asked, server_caches
@@ -376,6 +376,13 @@ def relatives(knowledge: Knowledge, model: Model) -> Sequence[Model]:
     sized = (m for name in names if (m := sized_record(name, knowledge)) is not None)
     found = (tuned_like(m, model, knowledge) for m in sized if m.modality == model.modality)
     return sorted(found, key=lambda m: (-m.parameters, m.name))
+
+
+def tuned_like(model: Model, other: Model, knowledge: Knowledge) -> Model:
+    """Give a model in the tuning that another's name tells, where that is published."""
+    if model.name not in knowledge.models or not tells_instruct(other.hf_id or other.name):
+        return model
+    return as_tuned(knowledge, knowledge.models[model.name], "instruct")
 
 
 def sized_record(name: str, knowledge: Knowledge) -> Model | None:

@@ -12,8 +12,15 @@ from advisor.knowledge.catalogue import kin, siblings
 from advisor.knowledge.merit import purposes
 from advisor.knowledge.types import Knowledge
 from advisor.models.stored_tensors import Model
-from advisor.reading.known import tuned_like
-from advisor.remedies.option import Base, Effort, Option, Remedy, make_option, sized_record
+from advisor.remedies.option import (
+    Base,
+    Effort,
+    Option,
+    Remedy,
+    make_option,
+    sized_record,
+    tuned_like,
+)
 from advisor.runtimes import runtime_of
 from advisor.runtimes.commands import can_tell
 from advisor.scenario import Scenario, support

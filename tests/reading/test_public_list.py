@@ -100,7 +100,7 @@ def test_a_known_name_does_not_open_the_list(monkeypatch: pytest.MonkeyPatch) ->
         raise AssertionError("the list was opened")
 
     monkeypatch.setattr(public_list, "_from", opened)
-    for known in ("phi-3-medium", "llama 3.1 8b", "Qwen/Qwen3-32B"):
+    for known in ("phi-3-medium", "llama-3.1-8b", "Qwen/Qwen3-32B"):
         assert find_model_named(known, load_knowledge()).origin == "knowledge"
 
 
