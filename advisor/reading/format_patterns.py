@@ -369,7 +369,7 @@ def tag_of(model: str, precision: str) -> Tag | None:
 def _family(name: str, alike: Callable[[str], str] = str) -> Mapping[str, Tag]:
     """Find a family by its name, or by what is alike: its letters alone (``deepseekr1``)."""
     key, found = name.casefold().strip(), _tags()
-    like = (family for family in found if alike(family) == alike(key))
+    like = (one for one in found if alike(one) == alike(key))
     return found.get(key) or found.get(next(like, ""), {})
 
 
@@ -381,8 +381,8 @@ def tag_named(parts: NameParts) -> Tag | None:
     told = [word for word in left if word not in _TUNED]
     family, size = _family(parts.name, plain_key), "-".join(told)
     plain = "-".join(word for word in told if not _RELEASE.fullmatch(word))
-    own = family.get(parts.tag.casefold())
-    return own or ((family.get(size) or family.get(plain)) if size else default_tag(parts))
+    found = (family.get(one) for one in (parts.tag.casefold(), size, plain))
+    return next(filter(None, found), None) if size else default_tag(parts)
 
 
 def default_tag(parts: NameParts) -> Tag | None:
@@ -397,5 +397,4 @@ def library_format(model: str) -> str | None:
 
 
 def _told(name: str) -> Sequence[str]:
-    told = model_words(name.rpartition("/")[2])
-    return [word for word in told if word not in _TUNED and word != "meta"]
+    return [w for w in model_words(name.rpartition("/")[2]) if w not in {*_TUNED, "meta"}]

@@ -178,7 +178,7 @@ def test_exit_codes_are_those_of_advise(capsys: Capture, tmp_path: Path) -> None
     too_big = ("--gpu", "RTX 3060:12GB", *FLAGS[2:], "--fail-unless-fits")
     assert diagnose(capsys, tmp_path, REFUSED, *too_big)[0] == 3
     assert diagnose(capsys, tmp_path, "nothing\n", *FLAGS)[0] == 1
-    assert diagnose(capsys, tmp_path, REFUSED, "--context", "many")[0] == 2
+    assert diagnose(capsys, tmp_path, REFUSED, "--context", "many")[0] == 1
 
 
 def test_a_log_without_a_known_line_is_told_in_one_line(capsys: Capture, tmp_path: Path) -> None:

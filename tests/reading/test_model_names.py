@@ -100,6 +100,8 @@ def billions(name: str) -> float | None:
         ("llama 3.1 8b", "Llama-3.1-8B-Instruct", None),
         ("llama-3.1-8b", "Llama-3.1-8B", None),
         ("llama 3.1 8b base", "Llama-3.1-8B", None),
+        ("gemma3:12b-it-qat", "gemma-3-12b-it", "Q4_0"),
+        ("gemma3:12b", "gemma-3-12b-it", "Q4_K_M"),
         ("gemma 2 9b awq", "gemma-2-9b-it", "AWQ 4-bit"),
         ("Llama-3.1-8B-Q4_K_M.gguf", "Llama-3.1-8B", "Q4_K_M"),
         ("mistral-large-2411", "Mistral-Large-Instruct-2411", None),
