@@ -75,6 +75,25 @@ def take_names(words: Sequence[str], knowledge: Knowledge, read: Read) -> Sequen
     """Take what names a format, a runtime, a back end, cards and a model; give what is left."""
     for name, find in _FINDERS.items():
         words = _taken(words, name, find, knowledge, read)
+        if name == "precision" and name in read.settings:
+            words = _other_formats(words, knowledge, read)
+    return words
+
+
+_CHOOSES = frozenset({"or", "vs", "versus", "than", "and", "oder", "und", "ou", "et", "o"})
+"""What stands between formats to choose between."""
+
+
+def _other_formats(words: Sequence[str], knowledge: Knowledge, read: Read) -> Sequence[str]:
+    """Take further formats to choose between, ``q4 or q8``; give what is left."""
+    for at in range(len(words) - 2):
+        first, second = (word.casefold() in _CHOOSES for word in words[at + 1 : at + 3])
+        if words[at] == HOLE and (first or second):
+            end = at + 2 + first  # a list has its word before the last: ``q4, q5 or q6``
+            found = _format(words[end - 1], knowledge)
+            if found is not None:
+                read.more.append({"precision": found})
+                return _other_formats([*words[: at + 1], *words[end:]], knowledge, read)
     return words
 
 

@@ -371,6 +371,18 @@ def named(read: Read) -> tuple[str, str]:
     return f"{cards.count}x {cards.gpu.name}" if cards else "", model
 
 
+def test_formats_to_choose_between_are_questions_each() -> None:
+    for text, formats in (
+        ("difference between q4 and q8 of mistral small on a 24gb card", ["INT8"]),
+        ("qwen3 14b q4_k_m, q5_k_m or q6_k on a 4070", ["q5_k_m", "q6_k"]),
+        ("is fp8 or awq better for qwen3 32b on 2x4090 with vllm", ["awq"]),
+        ("qwen3 14b q4_k_m on a 4070", []),
+    ):
+        read = read_sentence(text, known())
+        assert [one["precision"] for one in read.more] == formats, text
+        assert not set(read.left) & {"q8", "q6_k", "awq"}
+
+
 def test_questions_of_forums_are_read_as_they_were_once_looked_through() -> None:
     """Nothing is read as another card or model, and what was understood still is."""
     other, lost = [], []
