@@ -157,9 +157,17 @@ class Gguf(Struct, frozen=True):
     window: int | None = None
     """Tokens where the file states none."""
     chunked: bool = False
+    fixed_window: bool = False
+    """What the file states of the window is not read, but that there is one."""
+    slides_with: int | None = None
+    """The number of layers with which windows are used alone; None: any."""
     caching: int | None = None
     """Layers that keep a cache where the file states no shared ones; None: all."""
-    recurrent: Literal["mamba", "mamba2", "deltanet", "conv"] | None = None
+    recurrent: Literal["mamba", "mamba2", "deltanet", "conv", "wkv", "kda", "lightning"] | None = (
+        None
+    )
+    indexed: tuple[int, int] = (0, 0)
+    """Keys of an index that its layers keep of a token, and vectors as wide as a head's beside."""
     both: bool = False
     """Attention and recurrence stand side by side in a layer."""
     role: Literal["decoder", "encoder", "encoder-decoder"] = "decoder"

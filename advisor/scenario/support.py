@@ -115,11 +115,11 @@ def may_advise(framework: Framework, model: Model) -> bool:
 
 
 def _made_for(framework: Framework, model: Model) -> bool:
-    """Whether a model that nothing here describes is made for such frameworks by its files."""
-    stored, unknown = model.stored, not model.shape.described
+    """Whether its files make it one for such frameworks, or code of its own, not described here."""
+    stored = model.stored
     if stored is None or stored.kind != "gguf":
-        return unknown and framework.own_code
-    return unknown and framework.places_layers and stored.format_name in framework.formats
+        return framework.own_code and not model.shape.described
+    return framework.places_layers and stored.format_name in framework.formats
 
 
 def no_head(framework: Framework, model: Model) -> str:

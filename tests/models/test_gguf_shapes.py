@@ -149,11 +149,11 @@ def test_an_encoder_and_its_decoder_are_sized_with_an_input_as_long_as_the_conte
     assert (shape.encoder_positions, shape.cache_unknown) == (0, "")
 
 
-def test_old_latent_attention_has_no_known_cache(tmp_path: Path) -> None:
+def test_latents_that_an_old_file_does_not_compress_are_cached_as_heads(tmp_path: Path) -> None:
     metadata = tiny_metadata("deepseek2", attention__kv_lora_rank=32, rope__dimension_count=8)
     shape = read_gguf(write(tmp_path / "x.gguf", metadata, tiny_tensors())).shape
     assert shape.mla is None
-    assert "convert it again" in shape.cache_unknown
+    assert (shape.kv_heads, shape.head_dim, shape.cache_unknown) == (2, 16, "")
 
 
 def test_a_file_without_file_type_is_named_after_most_of_its_weights(tmp_path: Path) -> None:

@@ -324,5 +324,6 @@ HASHED: Final[Mapping[str, Family]] = {
             "make_ngram_vocab_size_divisible_by": 128,
         },
         also=("qwen4_exp_text",),
+        gguf=(Gguf("qwen4exp", recurrent="deltanet", indexed=(1, 0)),),
     )
 }

@@ -154,7 +154,7 @@ DENSE: Final[Mapping[str, Family]] = {
         _LLAMA,
         gguf=(
             laid_out(Blocks("llama", exact=True), moe_type="mixtral"),
-            Gguf("llama-embed", role="encoder"),
+            Gguf("llama-embed"),
         ),
         also=("smolvlm_text",),
     ),
@@ -315,7 +315,9 @@ DENSE: Final[Mapping[str, Family]] = {
         kinds=sliding_if_windowed(full_every("sliding_window_pattern")),
         window=stated_window,
         defaults={"sliding_window_pattern": 4},
-        gguf=(laid_out(Blocks("exaone4", qk_norm="head", norms=POST_NORMS), period=4),),
+        gguf=(
+            laid_out(Blocks("exaone4", qk_norm="head", norms=POST_NORMS), period=4, slides_with=64),
+        ),
     ),
     "olmo": Family(
         attention=(projections, when("attention_bias", all_bias)),

@@ -167,8 +167,9 @@ def _delta(architecture: str) -> Gguf:
     return Gguf(architecture, recurrent="deltanet", blocks=blocks)
 
 
-def _short(architecture: str) -> Gguf:
-    return Gguf(architecture, recurrent="conv", blocks=Blocks(architecture, qk_norm="head"))
+def _short(architecture: str, period: int | None = None) -> Gguf:
+    blocks = Blocks(architecture, qk_norm="head")
+    return Gguf(architecture, recurrent="conv", period=period, blocks=blocks)
 
 
 QWEN3_NEXT: Final = Family(
@@ -330,7 +331,7 @@ HYBRID: Final[Mapping[str, Family]] = {
         gguf=(_delta("qwen35"),),
         also=("qwen3_5_text",),
     ),
-    "lfm2": replace(_LFM2, gguf=(_short("lfm2"),)),
+    "lfm2": replace(_LFM2, gguf=(_short("lfm2", period=0),)),
     "lfm2_moe": replace(
         _LFM2,
         experts=(router,),

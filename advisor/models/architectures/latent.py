@@ -223,7 +223,7 @@ KIMI: Final[Mapping[str, Family]] = {
         ffn_kinds=experts_after("first_k_dense_replace"),
         unsupported=("attention_bias", "tie_word_embeddings"),
         defaults={"first_k_dense_replace": 1},
-        gguf=(Gguf("kimi-linear", described=False),),
+        gguf=(Gguf("kimi-linear", recurrent="kda"),),
     ),
 }
 

@@ -272,7 +272,7 @@ MIXTURES: Final[Mapping[str, Family]] = {
             "attention_chunk_size": 8192,
             "intermediate_size_mlp": 16384,
         },
-        gguf=(laid_out(Blocks("llama4"), period=4, window=8192, chunked=True),),
+        gguf=(laid_out(Blocks("llama4"), period=4, window=8192, chunked=True, fixed_window=True),),
         also=("llama4_text",),
     ),
     "glm4_moe": replace(

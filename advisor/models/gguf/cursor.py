@@ -147,12 +147,48 @@ _ONLY_FILES = (
     Gguf("modern-bert", "modernbert", role="encoder"),
     Gguf("cohere2moe", "cohere2_moe", period=4, full_first=True),
     Gguf("plamo3", "plamo3", period=8),
-    Gguf("smallthinker", "smallthinker", period=4, full_first=True),
-    Gguf("plamo2", "plamo2", described=False),
-    Gguf("rwkv6", "rwkv6", described=False),
-    Gguf("rwkv6qwen2", "rwkv6qwen2", described=False),
-    Gguf("rwkv7", "rwkv7", described=False),
-    Gguf("arwkv7", "arwkv7", described=False),
+    Gguf("smallthinker", "smallthinker", period=4, full_first=True, window=4096, fixed_window=True),
+    Gguf("rwkv6", "rwkv6", recurrent="wkv"),
+    Gguf("rwkv6qwen2", "rwkv6qwen2", recurrent="wkv"),
+    Gguf("rwkv7", "rwkv7", recurrent="wkv"),
+    Gguf("arwkv7", "arwkv7", recurrent="wkv"),
+    Gguf("t5encoder", "t5"),
+    Gguf("gemma-embedding2", "embedding_gemma2", role="encoder"),
+    *(Gguf(name, name, caching=0) for name in ("dream", "llada", "llada-moe", "rnd1")),
+    *(Gguf(name, name, period=4) for name in ("granite_swa", "maple", "muse-glimmer", "spark2_5")),
+    Gguf("laguna", "laguna", period=4, full_first=True),
+    Gguf("bailingmoe3", "bailingmoe3", recurrent="kda"),
+    Gguf("deepseek32", "deepseek_v32"),
+    Gguf("glm5-next", "glm5_next", recurrent="kda", indexed=(3, 0)),
+    Gguf("kimi-k3", "kimi_k3", recurrent="kda"),
+    Gguf("minimax-01", "minimax", recurrent="lightning"),
+    Gguf("minimax-m3", "minimax_m3", indexed=(1, 1)),
+    *(
+        Gguf(name, name)
+        for name in (
+            "arctic",
+            "bailingmoe2",
+            "chameleon",
+            "codeshell",
+            "cogvlm",
+            "deepseek2-ocr",
+            "grovemoe",
+            "hunyuan_vl",
+            "hy_v3",
+            "hy_v4",
+            "jais",
+            "jais2",
+            "k2-horizon",
+            "maincoder",
+            "mistral4",
+            "nanbeige",
+            "paddleocr",
+            "pangu-embedded",
+            "plamo",
+            "refact",
+            "talkie",
+        )
+    ),
 )
 """Architectures without a family here: sizes follow from the file alone."""
 
@@ -170,14 +206,22 @@ def gguf_families() -> Mapping[str, Gguf]:
     }
 
 
-def recurrent_of(keys: Keys, family: Gguf, hidden: int) -> Recurrent | None:
+_STATE_WIDTHS: Final = ("ssm.state_size", "wkv.head_size", "kda.head_dim")
+_USUAL_KERNEL: Final = 4
+
+
+def recurrent_of(keys: Keys, family: Gguf, hidden: int, width: int) -> Recurrent | None:
     """Describe the state of a recurrent layer; None where nobody has described it.
 
-    Sizes follow what transformers 5.23.0 keeps, as for a config.json.
+    Sizes follow what transformers 5.23.0 keeps, as for a config.json, or what llama.cpp does.
+    Of what nothing here describes the state is square for every head.
 
     Raises:
         SourceFileError: A figure is missing or impossible.
     """
+    if not family.described:
+        each = keys.maybe(*_STATE_WIDTHS, least=1) or width or 1
+        return Recurrent("deltanet", hidden * _USUAL_KERNEL, hidden * each, inner=hidden)
     if family.recurrent == "conv":
         kernel = keys.whole("shortconv.l_cache")
         return Recurrent("conv", hidden * kernel, 0, inner=hidden, conv_kernel=kernel)
@@ -185,7 +229,23 @@ def recurrent_of(keys: Keys, family: Gguf, hidden: int) -> Recurrent | None:
         return _mamba(keys)
     if family.recurrent == "mamba2":
         return _mamba2(keys)
+    if family.recurrent in {"kda", "lightning"}:
+        return _by_heads(keys, family, hidden)
+    if family.recurrent == "wkv":
+        shifts, width = keys.number("token_shift_count", 2), keys.whole("wkv.head_size")
+        return Recurrent("deltanet", hidden * shifts, hidden * width, inner=hidden)
     return _deltanet(keys) if family.recurrent == "deltanet" else None
+
+
+def _by_heads(keys: Keys, family: Gguf, hidden: int) -> Recurrent:
+    """A square state for every head, and with it what was convolved of query, key and value."""
+    heads = keys.whole("attention.head_count")
+    if family.recurrent == "lightning":
+        width = keys.maybe("attention.key_length", least=1) or hidden // heads
+        return Recurrent("deltanet", 0, heads * width**2, inner=heads * width)
+    kernel, width = keys.whole("ssm.conv_kernel"), keys.whole("kda.head_dim")
+    inner = heads * width
+    return Recurrent("deltanet", 3 * inner * kernel, inner * width, inner, conv_kernel=kernel)
 
 
 def _mamba(keys: Keys) -> Recurrent:

@@ -17,7 +17,7 @@ from advisor.models.architecture import Family, Gguf
 from advisor.models.architectures import FAMILIES
 from advisor.models.config_keys import MAX_LAYERS, Keys
 from advisor.models.gguf.cursor import gguf_families, recurrent_of
-from advisor.models.shape import Mla, Moe, Recurrent, Shape
+from advisor.models.shape import Mla, Moe, Shape
 from advisor.models.stored_tensors import ROPE_FREQUENCIES, StoredTensor, counts_of, place_of
 
 _NAME: Final = re.compile(r"[\w.+-]{1,64}", re.ASCII)
@@ -71,11 +71,13 @@ def shape_of(
     Raises:
         SourceFileError: A figure is missing or impossible, or metadata and tensors disagree.
     """
-    listed = tuple(tensors)
     architecture = Keys(metadata, shown).word("general.architecture")
     if not architecture or not _NAME.fullmatch(architecture):
         text = "general.architecture is missing from its metadata, or is no name"
         raise Keys(metadata, shown).error(f"{text}.")
+    listed = tuple(tensors)
+    if architecture == "t5encoder":  # alone, and named as beside a decoder
+        listed = tuple(replace(t, name=t.name.removeprefix("enc.")) for t in listed)
     start = f"{architecture}."
     named = {key.removeprefix(start): v for key, v in metadata.items() if key.startswith(start)}
     keys = Keys(named, shown, inside=architecture)
@@ -133,8 +135,11 @@ def _shape(model: GgufModel, tensors: tuple[StoredTensor, ...]) -> Shape:
     mla = _mla(model)
     moe = _moe(model)
     kinds, window = _kinds(model)
-    width, unknown = _head_width(model, hidden, heads, mla)
-    recurrent = _recurrent(model, kinds, hidden, width)
+    usual = hidden // (heads or 1)
+    width = _head_width(model, usual, heads, mla)
+    latent = mla.kv_lora_rank + mla.rope_dim if mla else 0
+    recurs = bool(set(kinds) & {"R", "H"})
+    recurrent = recurrent_of(keys, family, hidden, width) if recurs else None
     tied = "output.weight" not in model.outside and family.role != "encoder"
     named = _model_type(model, moe)
     known = FAMILIES.get(named, _NO_FAMILY)
@@ -155,19 +160,19 @@ def _shape(model: GgufModel, tensors: tuple[StoredTensor, ...]) -> Shape:
         mla=mla,
         moe=moe,
         recurrent=recurrent,
-        kv_heads_by_layer=None if mla else _wider(model, by_layer, kinds, width),
+        kv_heads_by_layer=None if mla else _wider(model, by_layer, kinds, width, usual),
+        cells=_cells(model, kinds, width, tuple(latent or 2 * width * n for n in by_layer)),
         config=_switches(model),
         counts=counts_of(tensors, len(model.blocks), moe),
         lookup=sum(t.elements for t in tensors if place_of(t.name, 0).part == "lookup"),
         role=family.role,
         encoder_positions=0 if family.role == "encoder-decoder" else None,
-        cache_unknown=unknown,
         gated=known.gated,
         blocks=known.stored().blocks,
         windows=known.stored().windows,
         described=family.described,
         doubts=() if family.described else (_NOT_DESCRIBED.format(family.architecture),),
-        cache_loose=_loose(model, recurrent),
+        cache_loose=0.0 if family.described else 1.0,
     )
 
 
@@ -175,30 +180,22 @@ _NOT_DESCRIBED: Final = (
     "Architecture '{}' not described: weights are those of the file, the cache is estimated from "
     "its attention."
 )
-_STATE_WIDTHS: Final = ("ssm.state_size", "wkv.head_size", "kda.head_dim")
-_USUAL_KERNEL: Final = 4
 _HEAD: Final = 64
 """Width of a head where their number is not stated: with a key for each the cache is the most."""
 
 
-def _recurrent(model: GgufModel, kinds: str, hidden: int, width: int) -> Recurrent | None:
-    """The state of recurrent layers; where none is described, a square one for every head."""
-    if not set(kinds) & {"R", "H"}:
+def _cells(
+    model: GgufModel, kinds: str, usual: int, by_layer: tuple[int, ...]
+) -> tuple[tuple[int, int], ...] | None:
+    """Elements kept of a token by layer, where an index keeps more than its key."""
+    keys, beside = model.family.indexed
+    if not keys:
         return None
-    if model.family.described:
-        return recurrent_of(model.keys, model.family, hidden)
-    each = model.keys.maybe(*_STATE_WIDTHS, least=1) or width or 1
-    return Recurrent("deltanet", hidden * _USUAL_KERNEL, hidden * each, inner=hidden)
-
-
-def _loose(model: GgufModel, recurrent: Recurrent | None) -> float:
-    """Share of the cache that may not be there: of what no table describes, all that is open."""
-    if model.family.described:
-        return 0.0
-    keys = model.keys
-    open_window = keys.stated("attention.sliding_window") is not None
-    open_heads = keys.stated("attention.head_count") is None
-    return 1.0 if recurrent or open_window or open_heads else 0.0
+    index = keys * model.keys.whole("attention.indexer.key_length") + beside * usual
+    return tuple(
+        ((kept + index * block.holds("indexer.")) * (kind == "F"), 0)
+        for block, kind, kept in zip(model.blocks, kinds, by_layer, strict=True)
+    )
 
 
 def _embedding(model: GgufModel) -> tuple[int, int]:
@@ -243,12 +240,12 @@ def _per_layer(keys: Keys, name: str, layers: int) -> tuple[int, ...]:
 
 
 def _wider(
-    model: GgufModel, by_layer: tuple[int, ...], kinds: str, width: int
+    model: GgufModel, by_layer: tuple[int, ...], kinds: str, width: int, usual: int
 ) -> tuple[int, ...] | None:
     """Key-value heads per layer where attention layers differ, in heads of ``width``."""
-    full = model.keys.maybe("attention.key_length", least=1)
     sliding = model.keys.maybe("attention.key_length_swa", least=1)
-    if full and sliding and full != sliding and full % width == 0:
+    full = model.keys.maybe("attention.key_length", least=1) or usual
+    if sliding and full != sliding and all(count * full % width == 0 for count in by_layer):
         by_layer = tuple(
             count * full // width if kind == "F" else count
             for count, kind in zip(by_layer, kinds, strict=True)
@@ -257,22 +254,17 @@ def _wider(
     return by_layer if len(cached) > 1 else None
 
 
-def _head_width(model: GgufModel, hidden: int, heads: int, mla: Mla | None) -> tuple[int, str]:
-    """Mean width of a head's keys and values, and why the cache is unknown if it is."""
-    if not heads:
-        return 0, ""
-    usual = hidden // heads
-    if mla:
-        return usual, ""
+def _head_width(model: GgufModel, usual: int, heads: int, mla: Mla | None) -> int:
+    """Mean width of a head's keys and values."""
+    if not heads or mla:
+        return usual if heads else 0
     both = ("attention.key_length_swa", "attention.key_length")
     key = model.keys.maybe(*both, least=1) or usual
     value = model.keys.maybe(*(name.replace("key", "value") for name in both), least=1) or usual
     if not key:
-        raise model.keys.error(f"{hidden} values are too few for {heads} attention heads.")
-    if model.keys.stated("attention.kv_lora_rank"):
-        return key, "it was converted before llama.cpp compressed its cache; convert it again"
+        raise model.keys.error(f"its values are too few for {heads} attention heads.")
     # Together they are as wide as two of the mean, to the byte where both have one cache type.
-    return (key + value + 1) // 2, ""
+    return (key + value + 1) // 2
 
 
 def _mla(model: GgufModel) -> Mla | None:
@@ -282,7 +274,7 @@ def _mla(model: GgufModel) -> Mla | None:
     key = keys.maybe("attention.key_length_mla", least=1)
     if not rank or not key:
         return None
-    rope = keys.whole("rope.dimension_count", most=key)
+    rope = keys.number("rope.dimension_count", 0, most=key)
     return Mla(
         kv_lora_rank=rank,
         rope_dim=rope,
@@ -348,7 +340,7 @@ def _kinds(model: GgufModel) -> tuple[str, int | None]:
     shared = model.keys.number("attention.shared_kv_layers", usual, most=layers)
     letters = []
     for index, block in enumerate(model.blocks):
-        if block.recurs:
+        if block.recurs or (family.recurrent == "lightning" and block.holds("attn_gate.")):
             letters.append("H" if family.both and block.attends else "R")
         elif family.role == "encoder" or not block.attends:
             letters.append("N")
@@ -363,7 +355,9 @@ def _kinds(model: GgufModel) -> tuple[str, int | None]:
 def _slides(model: GgufModel) -> tuple[tuple[bool, ...], int | None]:
     keys, family, layers = model.keys, model.family, len(model.blocks)
     stated = keys.maybe("attention.sliding_window", most=_LONGEST_CONTEXT)
-    window = family.window if stated is None or (stated and family.chunked) else stated
+    window = family.window if stated is None or (stated and family.fixed_window) else stated
+    if family.slides_with not in {None, layers}:
+        window = None
     none = (False,) * layers
     if not window or (family.period is None and family.described):
         return none, None
