@@ -41,6 +41,7 @@ _MEMORY_OF_ALL = re.compile(
     r"\(?\b(\d{2,4})\s*gi?b\b(?:\s+(?:of\s+)?vram)?(?:\s+total)?\)?", re.IGNORECASE
 )
 _COUNTED = re.compile(r"(\d{1,4})\s*[xX\u00d7]\s+(?!\d{1,2}$)(\S.*)")
+_GB = re.compile(r"\d{1,4}\s*gi?b\b", re.IGNORECASE)
 _EACH_AGAIN = re.compile(r"(?i)\(?\b(\d{1,2})\s*[x\u00d7*]\s*(\d{1,3}\s*gi?b\b[^)]*)\)?")
 _ROUND = re.compile(r"(?<=\d)\.0+(?=\s*gi?b)", re.IGNORECASE)
 _INSIDE = re.compile(
@@ -162,18 +163,10 @@ def _parts(knowledge: Knowledge, pieces: Sequence[str]) -> Sequence[_Part]:
     return found
 
 
-def _otherwise(
-    knowledge: Knowledge, pieces: Sequence[str], *, counted: bool = False
-) -> Sequence[_Part]:
-    """Read a list that lacks the plus, without the processor, or memory alone: ``24GB VRAM``.
-
-    ``counted``: nothing but so many of a memory.
-    """
+def _otherwise(knowledge: Knowledge, pieces: Sequence[str]) -> Sequence[_Part]:
+    """Read a list that lacks the plus, without the processor, or memory alone: ``24GB VRAM``."""
     from advisor.reading import near  # noqa: PLC0415 - where it is needed
 
-    if counted:
-        said = [(n, near.only_memory(knowledge, one)) for n, one in near.counts_in(pieces[0])]
-        return [_Part(gpu, n, (), _taken_for(pieces[0], gpu)) for n, gpu in said if gpu]
     gpu = near.only_memory(knowledge, pieces[0]) if len(pieces) == 1 else None
     if gpu is not None:
         return [_Part(gpu, None, (), _taken_for(pieces[0], gpu))]
@@ -194,8 +187,8 @@ def _otherwise(
 
 
 def _taken_for(text: str, gpu: Gpu) -> str:
-    taken = f"'{text}' names no card and is taken as that of a {gpu.name}"
-    return f"{taken}; what fits is alike on others, speeds are not."
+    alike = "what fits is alike on others, speeds are not"
+    return f"'{text}' names no card and is taken as that of a {gpu.name}; {alike}."
 
 
 def requested_cards(knowledge: Knowledge, text: str) -> Cards:
@@ -207,11 +200,32 @@ def requested_cards(knowledge: Knowledge, text: str) -> Cards:
     try:
         return find_cards(knowledge, text)
     except UserError:
-        for part in _otherwise(knowledge, [text.strip()], counted=True):
-            if part.count and part.count <= MOST_CARDS:
-                one, line = [(part.count, part.gpu)], (part.line,)
-                return put_together(knowledge, one, counted=True, others=(), read_as=line)
+        from advisor.reading import near  # noqa: PLC0415 - where it is needed
+
+        for count, one in near.counts_in(text.strip()):
+            gpu = near.only_memory(knowledge, one)
+            if gpu and 0 < count <= MOST_CARDS:
+                line, found = _taken_for(text.strip(), gpu), [(count, gpu)]
+                return put_together(knowledge, found, counted=True, others=(), read_as=(line,))
+        if shared := _as_processor(knowledge, text):
+            return shared
         raise
+
+
+def _as_processor(knowledge: Knowledge, text: str) -> Cards | None:
+    """Take the processor for graphics beside it that have no figures, where no card is named."""
+    from advisor.reading.name_parts import unsized_card  # noqa: PLC0415 - where it is needed
+    from advisor.reading.near import split_at_words  # noqa: PLC0415 - where it is needed
+
+    if not (graphics := (unsized_card(text) or ("", ""))[1]):
+        return None
+    for piece in split_at_words(text.replace(graphics, " ").replace("+", ",")):
+        with suppress(UserError):
+            find_cards(knowledge, piece)
+            return None
+    line = f"'{graphics}' has no figures here: the processor is sized, which reads that memory."
+    said = known_card(knowledge, f"cpu {' '.join(_GB.findall(text))}")
+    return Cards(said, 1, (), counted=False, read_as=(line,)) if said else None
 
 
 def _counted(knowledge: Knowledge, text: str) -> _Part:

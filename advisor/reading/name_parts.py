@@ -382,14 +382,15 @@ def words() -> Words:
     )
 
 
-def unsized_card(text: str) -> RequestError | None:
-    """Say why hardware that a text names is not sized; None where it names nothing of that kind."""
+def unsized_card(text: str) -> tuple[RequestError, str] | None:
+    """Say why hardware that a text names is not sized, and its name where RAM is its memory."""
     lines = (data_dir("knowledge") / UNSIZED_FILE).read_text("utf-8").splitlines()
-    for named, why in (line.split("\t") for line in lines if not line.startswith("#")):
+    for named, why, *shares in (line.split("\t") for line in lines if not line.startswith("#")):
         spelled = _any_of(named.split(", ")).replace(r"\ ", r"[\s-]*")
         if found := re.search(rf"(?<![a-z0-9])(?:{spelled})(?![a-z0-9])", text, re.IGNORECASE):
             hint = "The nearest is the processor beside it: --gpu cpu with its --ram."
-            return RequestError(f"'{found[0]}' is not sized: {why}", hint=hint)
+            error = RequestError(f"'{found[0]}' is not sized: {why}", hint=hint)
+            return error, found[0] if shares else ""
     return None
 
 

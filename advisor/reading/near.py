@@ -28,7 +28,7 @@ _OTHERWISE = "Try 'advisor knowledge find WORD'."
 def unknown_card(knowledge: Knowledge, text: str) -> RequestError:
     """Say that no card is called this, with the nearest that are."""
     if known := unsized_card(text):
-        return known
+        return known[0]
     message = f"unknown GPU '{text}'."
     if not gpu_core(text):
         return RequestError(message, hint="Write the model too, for example 'RTX 4090'.")

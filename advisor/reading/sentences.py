@@ -88,7 +88,7 @@ def read_sentence(text: str, knowledge: Knowledge, *, card_known: bool = False) 
     words: Sequence[str] = [word.strip(".:") for word in _WORD.findall(read.text)]
     words = take_names(words, knowledge, read)
     if "gpu" not in read.settings and (unsized := unsized_card(text)):
-        raise unsized
+        raise unsized[0]
     words = _tag_beside(words, knowledge, read)
     _context_of_name(knowledge, read)
     words = _other_models(words, knowledge, read)

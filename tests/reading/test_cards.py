@@ -612,3 +612,21 @@ def test_what_a_card_is_not_and_what_stands_around_it(text: str, name: str) -> N
 def test_a_count_is_told_where_one_stands(text: str, count: int, *, counted: bool) -> None:
     cards = read(text)
     assert (cards.count, cards.counted) == (count, counted)
+
+
+@pytest.mark.parametrize(
+    ("text", "gib"),
+    [("RADV RENOIR", None), ("intel iris-xe-graphics", None), ("Vega 8 iGPU 32GB", 32)],
+)
+def test_graphics_without_figures_are_the_processor_that_reads_their_memory(
+    text: str, gib: int | None
+) -> None:
+    cards = requested_cards(KNOWLEDGE, text)
+    assert (cards.gpu.name, cards.gpu.vram_bytes) == ("processor", gib and gib * GIB)
+    assert "has no figures here" in " ".join(cards.read_as)
+
+
+@pytest.mark.parametrize("text", ["RTX 3060 + Iris Xe", "RTX 3060 with Vega 8", "Ascend 910B"])
+def test_a_card_beside_graphics_is_not_dropped_for_the_processor(text: str) -> None:
+    with pytest.raises(UserError, match="is not sized"):
+        requested_cards(KNOWLEDGE, text)
