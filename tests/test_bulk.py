@@ -251,15 +251,21 @@ def test_an_architecture_of_unknown_memory_still_has_parameters(
     assert "cannot be computed" in str(told)
 
 
-def test_a_known_model_of_unknown_shape_has_its_published_parameters(knowledge: Knowledge) -> None:
-    doc = line(knowledge, gpu="RTX 4090", model="MiniCPM-V-2_6")
+def test_a_known_model_of_unknown_shape_has_its_published_parameters(tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "mine.yaml").write_text(
+        "- model: Unshaped-8B\n  family: mine\n  modality: text\n  parameters: 8.1 B\n"
+        "  verified: not verified\n  config: {model_type: minicpmv}\n  source: advisor-policy\n"
+    )
+    known = load_knowledge(tmp_path)
+    doc = line(known, gpu="RTX 4090", model="Unshaped-8B")
     published = doc["parameters"]
     assert isinstance(published, dict)
     assert published["total"] > 8e9
     assert published["active"] is None
     assert (doc["memory"], doc["speed"], doc["error"]) == (None, None, None)
-    assert line(knowledge, gpu="RTX 4091", model="MiniCPM-V-2_6")["parameters"] is None
-    assert line(knowledge, model="MiniCPM-V-2_6", framework="vLLM")["error"]
+    assert line(known, gpu="RTX 4091", model="Unshaped-8B")["parameters"] is None
+    assert line(known, model="Unshaped-8B", framework="vLLM")["error"]
 
 
 UNLISTED = {
