@@ -36,10 +36,8 @@ if TYPE_CHECKING:
     from advisor.reading.ram import Cpu, RamKind, RamType
     from advisor.scenario import Scenario
 
-_MT = 8e6
-"""Bytes/s of one channel per MT/s."""
-_SLOTS = 4
-"""Boards with two channels have no more slots than this."""
+_MT = 8e6  # bytes/s of one channel per MT/s
+_SLOTS = 4  # boards with two channels have no more
 _SERVERS = frozenset({"datacenter"})
 _MAY_BE_CPU = re.compile(
     r"ryzen|threadripper|epyc|xeon|core|\bi[3579]\b|\be[357]-|\bn\d{2,3}\b|\d{4}(?:x|k|g)"
@@ -286,12 +284,24 @@ def with_processor(request: Request, knowledge: Knowledge) -> Request:
     return replace(request, gpu=PROCESSOR.name, **unsaid)
 
 
+_MEMORY_ALONE = re.compile(r"\d{1,3}\s*gi?b(?:\s+(?:v?ram|gpu|card))*", re.IGNORECASE)
+
+
+def _of_its_maker(request: Request, knowledge: Knowledge) -> Request:
+    """Name the back end beside memory that is all that is said of a card: whose it is follows."""
+    text = f"{(request.gpu or '').strip()} {request.backend}"
+    if request.backend and _MEMORY_ALONE.fullmatch(text.rpartition(" ")[0]):
+        with suppress(UserError):
+            find_cards(knowledge, text)
+            return replace(request, gpu=text)
+    return request
+
+
 def as_machine(request: Request, knowledge: Knowledge) -> Request:
     """State the processor and the RAM that a request names, or those of this machine."""
-    request = with_processor(with_ram_here(request), knowledge)
-    if request.gpu_layers is None and request.cpu_experts is None:
-        return request
-    alone = names_processor(request.gpu or "")
+    request = with_processor(_of_its_maker(with_ram_here(request), knowledge), knowledge)
+    placed = (request.gpu_layers, request.cpu_experts) != (None, None)
+    alone = placed and names_processor(request.gpu or "")
     return replace(request, gpu_layers=None, cpu_experts=None) if alone else request
 
 

@@ -13,6 +13,7 @@ from advisor.knowledge import load_knowledge
 from advisor.reading.ram import RamKind, cpus, find_cpu, ram_types, read_ram
 from advisor.reading.sentences import read_sentence
 from advisor.scenario.host import ram_pace
+from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
 
 KNOWLEDGE = load_knowledge()
@@ -203,3 +204,12 @@ def test_memory_that_a_processor_does_not_take_is_refused(request_: Request, why
 )  # fmt: skip
 def test_questions_name_ram_and_processor(text: str, settings: dict[str, object]) -> None:
     assert read_sentence(text, KNOWLEDGE).settings == settings
+
+
+@pytest.mark.parametrize(
+    ("backend", "vendor"), [("ROCm", "AMD"), ("CUDA", "NVIDIA"), (None, "NVIDIA")]
+)
+def test_memory_alone_is_that_of_a_card_of_its_back_end(backend: str | None, vendor: str) -> None:
+    found = resolve(Request(gpu="16GB", model="qwen3-8b", backend=backend), KNOWLEDGE)
+    assert found.gpu is not None
+    assert found.gpu.vendor == vendor
