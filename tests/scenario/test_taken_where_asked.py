@@ -129,7 +129,7 @@ def test_a_program_that_nothing_describes_is_sized_as_what_runs_the_format() -> 
         ("Gemma-3n", "gemma-3n-E4B-it"), ("qwen3 coder", "Qwen3-Coder-30B-A3B-Instruct"),
         ("llava 1.5", "llava-1.5-7b-hf"),
         ("nemotron 3 nano", "NVIDIA-Nemotron-3-Nano-30B-A3B"), ("qwen36-27b", "Qwen3.6-27B"),
-        ("llama31 8b", "Llama-3.1-8B"),
+        ("llama31 8b", "Llama-3.1-8B-Instruct"),
     ],
 )  # fmt: skip
 def test_a_name_that_leaves_the_size_open_is_the_usual_one_with_the_others(
