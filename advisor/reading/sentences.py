@@ -102,7 +102,7 @@ def read_sentence(text: str, knowledge: Knowledge, *, card_known: bool = False) 
     memory_of_ram(knowledge, read.settings)
     words = _share_cards(words, knowledge, read)
     join_machines(machines, knowledge, read)
-    words = _sized_model(words, knowledge, read)
+    words = _sized_model(words, knowledge, read, card_known=card_known)
     words = _wishes(words, read)
     _leave(words, knowledge, read)
     if read.assumed:
@@ -237,8 +237,10 @@ def _family(knowledge: Knowledge, read: Read) -> None:
             read.wanted["family"] = family
 
 
-def _sized_model(words: Sequence[str], knowledge: Knowledge, read: Read) -> Sequence[str]:
-    """Take words that stand beside a size for a model's name: ``goliath 120b``.
+def _sized_model(
+    words: Sequence[str], knowledge: Knowledge, read: Read, *, card_known: bool
+) -> Sequence[str]:
+    """Take words that stand beside a size for a model's name: ``goliath 120b``; or it alone.
 
     Raises:
         RequestError: They are none; the nearest names.
@@ -254,6 +256,10 @@ def _sized_model(words: Sequence[str], knowledge: Knowledge, read: Read) -> Sequ
             read_model(knowledge, name)
             read.settings["model"] = name
             return [*words[:first], MODEL_WAS, *words[at + 1 :]]
+        machine = card_known or {"gpu", "cpu", "ram"} & read.settings.keys()
+        if not (machine or on_processor(read.text)):  # the most usual one of that size
+            read.settings["model"] = words[at]
+            return [*words[:at], MODEL_WAS, *words[at + 1 :]]
     return words
 
 

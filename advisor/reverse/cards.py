@@ -31,7 +31,7 @@ from advisor.reverse.answers import (
 )
 from advisor.reverse.search import Search
 from advisor.scenario.asked_format import precision_asked
-from advisor.scenario.asked_model import find_model_named
+from advisor.scenario.asked_model import model_named
 from advisor.scenario.resolve import default_context, resolve
 from advisor.scenario.settings import Request
 from advisor.units import GIB
@@ -105,12 +105,14 @@ def gpus_for(
         UserError: Names or numbers are wrong, all of them at once; or the model cannot be sized.
     """
     reader = Reader()
-    known = reader.attempt(lambda: find_model_named(model, knowledge))
+    named = reader.attempt(lambda: model_named(model, knowledge))
+    known = named.model if named else None
     settings = reader.attempt(lambda: _as_stored(settings, known)) or settings
     by = reader.one_of("order", sort, SORTS)
     wanted = _checked(wanted, reader)
     wish = read_wish(settings, knowledge, reader)
     raise_problems(reader.errors)
+    assert named
     assert known
     assert by
     assert wish
@@ -128,8 +130,9 @@ def gpus_for(
     best = {
         name: row_of(a, wish, _named(a.gpu, sold), model, knowledge) for name, a in _firsts(answers)
     }
-    said = tuple(model_warnings(known, wish.request.context or default_context(known)))
+    warned = model_warnings(known, wish.request.context or default_context(known))
     context = context_for(wish, knowledge.policy)
+    said = (*named.said, *warned)
     found = Found(wish, rows, len(answers), len(tried), counted(causes), by, best, said, context)
     return known, found
 

@@ -163,11 +163,16 @@ def _firsts(found: Found) -> Iterator[str]:
         yield f"{_BEST[name]}: {cards_named(scenario)} with {scenario.precision.name}"
 
 
+_NO_RAM = "System RAM is not counted: say what there is (--ram 64GB), it may hold a part."
+
+
 def _tail(found: Found, knowledge: Knowledge) -> Iterator[str]:
     if found.left_out:
         words = "; ".join(f"{count} {why}" for count, why in left_out_words(found))
         total = sum(found.left_out.values())
         yield from wrapped(f"Left out, {total} of {found.tried}: {words}.", _WIDTH)
+    if not (found.fitting or found.wish.request.ram_gib):
+        yield _NO_RAM
     yield from whose(found, knowledge)
 
 

@@ -107,6 +107,9 @@ def test_nothing_that_fits_is_an_answer_and_no_error(capsys: Capture) -> None:
     assert done.code == 0
     assert ": 0 of " in done.out
     assert "no format fits" in done.out
+    assert "System RAM is not counted" in done.out
+    asked = ("models-for", "--gpu", "GTX 1050 Ti", "--min-params", "200B", "--ram", "16GB")
+    assert "System RAM is not counted" not in run(capsys, *asked).out
 
 
 def test_the_format_of_a_file_is_the_one_asked_for(capsys: Capture, tmp_path: Path) -> None:

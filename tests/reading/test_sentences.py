@@ -371,6 +371,18 @@ def named(read: Read) -> tuple[str, str]:
     return f"{cards.count}x {cards.gpu.name}" if cards else "", model
 
 
+def test_a_size_alone_is_the_usual_model_where_no_machine_is_told() -> None:
+    for text, model in (
+        ("i want to run a 70b model at home, budget 2000 dollars, what should I get", "70b"),
+        ("best gpu for 30b models under 1000 dollars", "30b"),
+        ("70b model on a 3090", None),
+        ("which 7b models on cpu with 24 GB of ram", None),
+    ):
+        read = read_sentence(text, known())
+        assert read.settings.get("model") == model, text
+        assert (read.asks == "gpus-for") == bool(model), text
+
+
 def test_formats_to_choose_between_are_questions_each() -> None:
     for text, formats in (
         ("difference between q4 and q8 of mistral small on a 24gb card", ["INT8"]),
