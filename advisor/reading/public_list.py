@@ -39,6 +39,7 @@ _MODALITY_OF: Final = {
     "any-to-any": "vision",
     "feature-extraction": "embedding",
     "sentence-similarity": "embedding",
+    "text-to-speech": "audio",
 }
 _LONGEST: Final = 200
 _MOST_NAMED: Final = 4

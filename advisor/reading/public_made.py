@@ -158,6 +158,10 @@ def _context(public: PublicModel) -> int | None:
     return context if context and context != _USUAL_FALLBACK else None
 
 
+_TOLD: Final = frozenset({"embedding", "audio"})
+"""What the list's word for a purpose says better than a shape does."""
+
+
 def listed(
     public: PublicModel, model: Model, notes: tuple[str, ...], told: str = "", *, held: str = ""
 ) -> Model:
@@ -173,7 +177,7 @@ def listed(
         model,
         name=unpacked_name(public.name) if has_gguf(public) else public.name,
         hf_id=public.hf_id,
-        modality="embedding" if public.modality == "embedding" else model.modality,
+        modality=public.modality if public.modality in _TOLD else model.modality,
         licence=public.license or None,
         released=public.release_date or None,
         held_format=packed,

@@ -77,10 +77,11 @@ def commands_for(scenario: Scenario, memory: Memory | None = None) -> tuple[Comm
     key, records = _key(scenario, shares, layers, told)
     found = _written_for.get(key)
     if found is None:
-        programs = scenario.framework.commands
+        sounds = scenario.model.modality == "audio"
         made = [
             _command(program, Started(scenario, program, shares, layers, *told))
-            for program in programs
+            for program in scenario.framework.commands
+            if not (sounds and program.interpreter)  # which asks and answers in text
         ]
         in_order = tuple(sorted(made, key=_left_unsaid))
         found = (records, in_order)

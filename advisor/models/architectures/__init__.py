@@ -40,9 +40,12 @@ _TEXT_ALONE: Final = {
     "jina_embeddings_v5_omni": "qwen3",
     "kimi_k3": "kimi_linear",
     "moondream1": "phi",
+    "omnivoice": "qwen3",
     "qwen2_5_omni": "qwen2",
     "qwen3_omni_moe": "qwen3_moe",
+    "qwen3_tts": "qwen3",
     "unlimited-ocr": "deepseek",
+    "vibevoice": "qwen2",
 }
 """Multimodal ``model_type`` -> its text model, where no formula counts the towers."""
 WRAPPERS: Final[dict[str, Wrapper]] = {
