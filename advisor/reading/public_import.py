@@ -297,10 +297,11 @@ class Behind(Struct, frozen=True):
 
 
 def behind(knowledge: Knowledge) -> Iterator[Behind]:
-    """Find families whose publisher has newer models of the same architecture on the list."""
-    own = {(record.hf_id or "").casefold() for record in knowledge.models.values()}
+    """Find families whose publisher has newer models of the same architecture and no record."""
     listed = [
-        public for public in every() if _is_wanted(public) and public.hf_id.casefold() not in own
+        public
+        for public in every()
+        if _is_wanted(public) and not has_record(knowledge, public.hf_id)
     ]
     families: dict[str, list[ModelRecord]] = {}
     for record in knowledge.models.values():
