@@ -289,7 +289,9 @@ def _choice_changes(
     def pair(asked: str, framework: Framework | None) -> Pair | None:
         kinds = scenario.kv_cache_k, scenario.kv_cache_v
         stands = replace(base.request, batch=scenario.batch, split=full.get("split", own_split))
-        serves = server_caches(base.knowledge, scenario.gpu, stands, asked, kinds)
+        equal = 0 if scenario.cards else scenario.gpus
+        on = scenario.gpu, scenario.model, equal
+        serves = server_caches(base.knowledge, stands, asked, kinds, on=on)
         return choices.default_pair(asked, framework, scenario.model, split=split, serves=serves)
 
     expected = pair(text(), stated)
@@ -349,8 +351,8 @@ def _split_changes(
 
 
 _CHOSEN_BY = frozenset(
-    {"gpu", "model", "config", "framework", "precision", "gpu_layers", "cpu_experts", "batch",
-     "split"}
+    {"gpu", "gpus", "model", "config", "framework", "precision", "gpu_layers", "cpu_experts",
+     "batch", "split"}
 )  # fmt: skip
 """Keys of a request from which its default framework and format follow."""
 

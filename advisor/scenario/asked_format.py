@@ -210,19 +210,34 @@ def _caches_said(request: Request, knowledge: Knowledge, framework: Framework) -
             yield f"A cache in {text} is sized as {kept}."
 
 
+_FULL: Final = frozenset({"BF16", "FP16"})
+_AT_WORK: Final = frozenset({"workstation", "datacenter"})
+_SERVED: Final = 0.8  # of the cards, for weights: a server claims 0.92 with its cache
+
+
 def server_caches(
-    knowledge: Knowledge, gpu: Gpu | None, request: Request, asked: str, caches: Iterable[KvType]
+    knowledge: Knowledge,
+    request: Request,
+    asked: str,
+    caches: Iterable[KvType],
+    *,
+    on: tuple[Gpu | None, Model, int],
 ) -> Caches:
-    """Name the cache of a server where one is meant: by many requests, or by what it alone has."""
+    """Name the cache of a server where one is meant: by many requests, or by what it alone has.
+
+    Or by 16 bits that so many equal cards for work can share of nearly any model: those of ``on``.
+    """
+    gpu, model, cards = on
     many = (request.batch or 1) >= knowledge.policy["server_from_sequences"]
-    on_server = many and gpu is not None and gpu.segment == "datacenter"
-    kept = tuple([kind.name for kind in caches])
+    several = cards > 1 == cards.bit_count() and asked in _FULL and not request.split
+    room = cards * (gpu.vram_bytes or 0) if gpu and gpu.segment in _AT_WORK else 0
+    shared = several and 2 * model.parameters <= _SERVED * room
+    on_server = shared or (many and gpu is not None and gpu.segment == "datacenter")
+    kept = tuple(kind.name for kind in caches)
     usual = next(iter(knowledge.frameworks.values()))
-    split = request.split or "layer"
-    if split in usual.multi_gpu and set(usual.kv_types).issuperset(kept) and not on_server:
-        return ()
-    open_format = asked in {USUAL, PUBLISHED, "BF16", "FP16"} or is_family(asked)
-    return kept if open_format else ()
+    can = set(usual.kv_types).issuperset(kept) and (request.split or "layer") in usual.multi_gpu
+    is_open = asked in {USUAL, PUBLISHED, *_FULL} or is_family(asked)
+    return kept if is_open and (on_server or not can) else ()
 
 
 def _distance(

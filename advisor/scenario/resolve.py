@@ -109,11 +109,13 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
     problems.given(request.image_size, read_size)
     raise_problems(problems.errors)
     assert model and read and formats and kv_types  # noqa: PT018
+    count = cards.count if cards else 1
+    equal = 0 if cards and cards.each else count
     precision, framework = choose(
         knowledge, formats, asked or "", framework=framework, gpu=gpu, model=model,
         split=asks_for_split(request.gpu_layers, request.cpu_experts),
-        serves=server_caches(knowledge, gpu, request, asked or "", kv_types),
-        cards=cards.count if cards else 1,
+        serves=server_caches(knowledge, request, asked or "", kv_types, on=(gpu, model, equal)),
+        cards=count,
     )  # fmt: skip
     mixed = read.mixed and precision.name == read.precision and not request.precision
     told = taken_said(request, read.precision, precision, framework, knowledge)
