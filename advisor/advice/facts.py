@@ -15,7 +15,7 @@ from advisor.knowledge.vocabulary import ACTION_FACT, FactValue
 from advisor.models.stored_tensors import Model
 from advisor.remedies import combine, formats, speculative, speed_at_hand
 from advisor.remedies.assessment import exam_loss, merit_points, put, quality_loss, weights_loss
-from advisor.remedies.framework import timed_elsewhere
+from advisor.remedies.framework import speeds_elsewhere
 from advisor.remedies.impossible import Proof, proof_of
 from advisor.remedies.option import Base, Option, relatives
 from advisor.remedies.search import BETWEEN_KEYS, DOMINATED_BY, dominators_in_kind, marks_of
@@ -293,9 +293,7 @@ def _options_summary(options: Sequence[Option], tried: Sequence[OptionFacts]) ->
 
 def _timed(base: Base, options: Sequence[Option]) -> Pairs:
     yield "options.own_speed", speed_at_hand(base, options) or None
-    if (other := timed_elsewhere(base, options)) and other.speed:
-        yield "options.timed_framework", other.scenario.framework.name
-        yield "options.timed_speed", _rounded(other.speed.decode_tok_s.estimate)
+    yield from speeds_elsewhere(base, options)
 
 
 def proof_facts(proof: Proof | None) -> Pairs:

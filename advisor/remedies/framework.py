@@ -22,8 +22,10 @@ from advisor.scenario.capability import by_publisher
 from advisor.scenario.choices import Pair, runs
 from advisor.scenario.figures import Speed, margin_of
 from advisor.scenario.resolve import backends_of
+from advisor.units import steady
 
 _ALONE: Final = {"framework"}
+_PLACED: Final = {"gpu_layers", "cpu_experts"}
 _AT_WORK: Final = {"workstation", "datacenter"}
 
 
@@ -63,13 +65,35 @@ def _is_for_work(own: Scenario) -> bool:
     return own.gpus > 1 or (own.gpu is not None and own.gpu.segment in _AT_WORK)
 
 
-def timed_elsewhere(base: Base, options: Iterable[Option]) -> Option | None:
+def speeds_elsewhere(
+    base: Base, options: Sequence[Option]
+) -> Iterator[tuple[str, str | float | bool | None]]:
+    """Tell how fast the request is in another program, or with a part of it in system RAM."""
+    if (other := _timed_elsewhere(base, options)) and other.speed:
+        yield "options.timed_framework", other.scenario.framework.name
+        yield "options.timed_speed", steady(other.speed.decode_tok_s.estimate)
+    if (part := _in_part(base, options)) and part.speed:
+        for end in ("estimate", "low", "high"):
+            yield f"options.part_{end}", steady(getattr(part.speed.decode_tok_s, end))
+        yield "options.part_ram", part.memory.host_weights_bytes + part.memory.host_kv_cache_bytes
+
+
+def _timed_elsewhere(base: Base, options: Iterable[Option]) -> Option | None:
     """A move that keeps all else to where a speed is known, where none of the request is."""
     if base.speed or not base.fits:
         return None
     serves = base.scenario.framework.serves_batches
     moves = [o for o in options if set(o.change) == _ALONE and o.speed]
     return min(moves, key=lambda o: o.scenario.framework.serves_batches is not serves, default=None)
+
+
+def _in_part(base: Base, options: Iterable[Option]) -> Option | None:
+    """The request itself with a part in system RAM, the fastest way, where cards do not hold it."""
+    if base.fits:
+        return None
+    parts = (o for o in options if o.speed and o.fits and _PLACED.issuperset(o.change))
+    held = (o for o in parts if o.alone.get("option.host_ram_ok") is not False)
+    return max(held, key=lambda o: o.speed.decode_tok_s.estimate if o.speed else 0.0, default=None)
 
 
 def _of_the_publisher(base: Base, pairs: Sequence[Pair]) -> Iterator[Pair]:

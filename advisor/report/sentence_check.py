@@ -35,7 +35,8 @@ _NEGATED_FIT = re.compile(
 _SAID_FIT = re.compile(
     r"\bfits\b(?! in| all)|to spare|stays free|nothing has to change", re.IGNORECASE
 )
-_SPEED_KEYS = ("estimate", "low", "high", "modelled", "options.timed_speed")
+_PART = ("options.part_estimate", "options.part_low", "options.part_high")
+_SPEED_KEYS = ("estimate", "low", "high", "modelled", "options.timed_speed", *_PART)
 
 
 def contradictions(doc: Advice) -> list[str]:
@@ -188,8 +189,8 @@ class _Known:
         if memory.usable_bytes is not None:
             larger = max(needed, memory.usable_bytes)
             sizes.add(rest_bytes(larger, min(needed, memory.usable_bytes)))
-        asked = doc.facts.get("host.ram_needed")
-        sizes |= {float(asked)} if isinstance(asked, int | float) else set()
+        in_ram = map(doc.facts.get, ("host.ram_needed", "options.part_ram"))
+        sizes |= {float(size) for size in in_ram if isinstance(size, int | float)}
         self._sizes = {abs(size) for size in sizes}
         self._nominal = memory.nominal_weights_gb
         self.speeds = {rate(value) for key, value in numbers if key in _SPEED_KEYS}

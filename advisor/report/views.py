@@ -56,6 +56,7 @@ _PRINTERS: Mapping[str, Callable[[Any], str]] = {
     "digits": lambda number: f"{number:.1f}" if number else "",
     "speed": f.speed_range,
     "pace": lambda number: f.say("speed.point", speed=rate(number)),
+    "rate": rate,
     "evidence": f.evidence,
     "flag": f.flag,
     "words": lambda text: str(text or "").replace("_", " "),

@@ -6,6 +6,7 @@ import pytest
 
 from advisor.report.assembly import document
 from advisor.report.pages import render_markdown
+from advisor.units import rate
 from tests.remedies.asking import advised
 
 LONG = {"gpu": "RTX 4090", "model": "llama-3.1-8b", "precision": "Q4_K_M", "context": 32768}
@@ -48,3 +49,21 @@ def test_no_end_of_the_full_range_lies_above_the_empty_one() -> None:
     assert doc.speed_full
     assert doc.speed_full.decode_tok_s.high <= doc.speed.decode_tok_s.high
     assert doc.speed_full.decode_tok_s.low < doc.speed.decode_tok_s.low
+
+
+SPLIT = {
+    "gpu": "RTX 3050 8GB", "model": "mistral-small-3.2-24b-instruct-2506", "precision": "Q4_K_M",
+    "context": 8192, "framework": "Ollama",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("ram", "said"), [(32, True), (8, False)])
+def test_what_the_cards_do_not_hold_is_told_with_a_part_in_ram(ram: int, *, said: bool) -> None:
+    advice = advised(**SPLIT, ram_gib=ram)
+    text = " ".join(render_markdown(document(advice)).split())
+    moved = next((o for o in advice.options if o.action == "offload-layers" and o.fits), None)
+    assert ("of it in system RAM about" in text) is said
+    if said:
+        assert moved
+        assert moved.speed
+        assert f"about {rate(moved.speed.decode_tok_s.estimate)} tok/s" in text
