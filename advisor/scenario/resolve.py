@@ -109,23 +109,20 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
     problems.given(request.image_size, read_size)
     raise_problems(problems.errors)
     assert model and read and formats and kv_types  # noqa: PT018
-    count = cards.count if cards else 1
-    equal = 0 if cards and cards.each else count
     precision, framework = choose(
         knowledge, formats, asked or "", framework=framework, gpu=gpu, model=model,
         split=asks_for_split(request.gpu_layers, request.cpu_experts),
-        serves=server_caches(knowledge, request, asked or "", kv_types, on=(gpu, model, equal)),
-        cards=count,
+        serves=server_caches(
+            knowledge, request, asked or "", kv_types,
+            on=(gpu, model, cards.count if cards and not cards.each else 0),
+        ),
+        cards=cards.count if cards else 1,
     )  # fmt: skip
     mixed = read.mixed and precision.name == read.precision and not request.precision
     told = taken_said(request, read.precision, precision, framework, knowledge)
     request, told = shared_otherwise(request, framework, told)
     scenario = assembled(
-        request,
-        cards=cards,
-        model=model,
-        precision=precision,
-        framework=framework,
+        request, cards=cards, model=model, precision=precision, framework=framework,
         kv_types=support.kept_types(caches_asked(request, knowledge, framework), framework, model),
         backend=backend,
         draft=draft,
@@ -133,7 +130,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         own_dtype=is_own_dtype(asked or "", precision),
         mixed=precision.name if mixed or is_mix(knowledge, asked or "") else "",
         read_as=(*_said(cards, read, draft), *said_here(request, cards, knowledge), *told),
-    )
+    )  # fmt: skip
     raise_problems(list(_impossible(request, scenario, knowledge)))
     said = (*scenario.read_as, *said_of(pace), *_settings_said(scenario))
     return replace(scenario, read_as=said, stands_in=names.stands_in(knowledge, request.framework))
