@@ -38,6 +38,7 @@ from advisor.scenario.figures import (
     Margin,
     Memory,
     Speed,
+    certainty_of,
     headroom_percent,
     held_percent,
     margin_of,
@@ -100,11 +101,12 @@ def _outlook(scenario: Scenario, knowledge: Knowledge) -> Outlook:
         _put_card(facts, scenario, scenario.gpu)
     if margin:
         facts["option.margin"] = margin
+        facts["option.may_exceed"] = certainty_of(memory) == "may_exceed"
     facts["option.context"] = float(scenario.context_tokens)
     if trained := scenario.model.trained_context_tokens:
         facts["option.trained_length"] = scenario.context_tokens >= trained
     facts["option.unserved_context"] = unserved_context(scenario)
-    _put_memory(facts, scenario, memory, knowledge.policy["system_ram_bytes"])
+    _put_memory(facts, scenario, memory, knowledge.policy)
     _put_speed(facts, speed)
     return Outlook(memory, speed, fits, margin, quality_loss(scenario), facts)
 
@@ -153,7 +155,7 @@ def put(facts: dict[str, FactValue], name: str, value: float | None) -> None:
 
 
 def _put_memory(
-    facts: dict[str, FactValue], after: Scenario, memory: Memory, kept_by_system: float
+    facts: dict[str, FactValue], after: Scenario, memory: Memory, policy: Mapping[str, float]
 ) -> None:
     host = memory.host_weights_bytes + memory.host_kv_cache_bytes
     facts["option.required"] = float(memory.required_bytes)
@@ -164,7 +166,9 @@ def _put_memory(
     put(facts, "option.held_share", held_percent(memory, after.batch))
     put(facts, "option.bits_per_weight", memory.bits_per_weight)
     if after.ram_bytes is not None:
-        facts["option.host_ram_ok"] = not host or host <= after.ram_bytes - kept_by_system
+        left = after.ram_bytes - host
+        facts["option.host_ram_ok"] = not host or left >= policy["system_ram_bytes"]
+        facts["option.ram_scarce"] = offloads(after) and left < policy["roomy_ram_bytes"]
 
 
 def _put_speed(facts: dict[str, FactValue], speed: Speed | None) -> None:

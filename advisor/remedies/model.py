@@ -35,7 +35,7 @@ from advisor.remedies.option import (
 )
 from advisor.remedies.search import Plan, held_share, holds_few
 from advisor.scenario import Scenario, can_split, offloads, support
-from advisor.scenario.capability import is_obtainable
+from advisor.scenario.choices import how_had
 from advisor.scenario.choices import runs as can_run
 from advisor.scenario.resolve import default_context
 from advisor.scenario.support import without_lost_drafts
@@ -178,22 +178,23 @@ def _ways(base: Base, scenario: Scenario) -> Iterator[Plan]:
 def _best_format(base: Base, scenario: Scenario) -> Format | None:
     """The format asked for if it fits, else the most faithful that loses little and is quick.
 
-    On a server that then holds few of the requests, the first that holds half as many as any.
+    Where a server then holds few requests, the first that holds more, else half as many as any.
     """
     found: list[tuple[float, Format]] = []
-    most, spare = _most_stored(base, scenario), spare_bytes(scenario, base.knowledge)
+    policy, spare = base.knowledge.policy, spare_bytes(scenario, base.knowledge)
     for precision, stored in _formats(base, scenario):
         other = replace(scenario, precision=precision)
-        held = stored <= most and can_split(other)
+        held = stored <= _most_stored(base, other) and can_split(other)
         free = free_bytes(other, base.knowledge) if held else -1
         if free is None or free >= spare:
             speed = outlook_of(other, base.knowledge).speed if other.batch == 1 else None
-            slow = speed and speed.decode_tok_s.estimate < base.knowledge.policy["thinking_speed"]
+            slow = speed and speed.decode_tok_s.estimate < policy["thinking_speed"]
             found.append((0.0 if slow else held_share(base, other), precision))
-            if found[-1][0] > base.knowledge.policy["few_held_percent"]:
+            if found[-1][0] > policy["few_held_percent"]:
                 break
     best = max((share for share, _ in found), default=0.0)
-    return next((precision for share, precision in found if 2 * share >= best), None)
+    least = best if best > policy["few_held_percent"] else best / 2
+    return next((precision for share, precision in found if share >= least), None)
 
 
 def _formats(base: Base, scenario: Scenario) -> Iterator[Sized]:
@@ -210,14 +211,14 @@ def _formats(base: Base, scenario: Scenario) -> Iterator[Sized]:
 def _unreleased(base: Base, scenario: Scenario) -> Iterator[Sized]:
     """Formats to offer a smaller model in that can be had, the most faithful first.
 
-    A request that fits in a gentle format keeps it, as do 16 bits where a server's card computes in
-    no fewer. Of fewer bits there may be more.
+    A request that fits in a gentle format keeps it, 16 bits where a card computes in no fewer.
     """
     own, model = base.scenario.precision, scenario.model
     runs = can_run(base.knowledge, scenario.framework, own, scenario.gpu, model)
     kept = base.fits and not _is_harsh(base)
     every = faithful_formats(scenario, base.knowledge)
-    faithful = [s for s in every if is_obtainable(scenario.framework, s[0], model)] or every
+    had = [how_had(one, scenario.framework, model, base.knowledge) for one, _ in every]
+    faithful = [one for one, how in zip(every, had, strict=True) if how == max(had)]
     full = own.family == "unquantized"
     first = kept or (full and not _has_eight_bits(scenario, faithful))
     if runs and first:
@@ -249,8 +250,7 @@ def _most_stored(base: Base, scenario: Scenario) -> float:
     usable = base.memory.usable_bytes
     if usable is None or offloads(scenario):
         return float("inf")
-    lookup = 2 * scenario.model.shape.vocab * scenario.model.shape.hidden
-    return usable + lookup
+    return usable + 2 * scenario.model.shape.vocab * scenario.model.shape.hidden
 
 
 def _peer_models(base: Base, related: Collection[str]) -> Sequence[Option]:

@@ -26,10 +26,11 @@ from advisor.scenario.asked_format import (
     has_room,
     is_family,
 )
-from advisor.scenario.capability import is_obtainable
+from advisor.scenario.capability import is_obtainable, makes, repository_of
 from advisor.scenario.instead import CannotRunError
 
 Pair = tuple[Format, Framework]
+_PACKERS = "packers.tsv"
 _Distance = Callable[[Format], tuple[float, ...]]
 
 
@@ -228,6 +229,21 @@ def obtainable(
             or best.get((framework.name, bits), likely - 1) >= likely
         )
     ]
+
+
+def how_had(precision: Format, framework: Framework, model: Model, knowledge: Knowledge) -> int:
+    """Say whether the format is to be had (1), and from a known packer or as many others do (2)."""
+    from advisor.reading.public_list import exact  # noqa: PLC0415  formats of servers
+    from advisor.reading.published import packings_of, table_rows  # noqa: PLC0415  the like
+
+    address, own = repository_of(model, precision), (model.hf_id or "").partition("/")[0]
+    known = {own, *(row[0] for row in table_rows(_PACKERS))}
+    if address is None or address.partition("/")[0] in known or makes(framework, precision, model):
+        return 2 * is_obtainable(framework, precision, model)
+    listed = filter(None, map(exact, packings_of(model.hf_id or "").values()))
+    taken = {one.hf_id: one.hf_downloads or 0 for one in listed}
+    least = max(taken.values(), default=0) * knowledge.policy["seldom_taken_percent"] / 100
+    return 1 + (taken.get(address, least) >= least)
 
 
 def candidates(
