@@ -137,9 +137,10 @@ def _beside(base: Base) -> Held:
         if option.fits and option.alone.get("option.host_ram_ok") is not False and cache <= most:
             pace = _pace(base, option)
             said = f", with {gib(moved)} in system RAM{pace}"
-            tok_s = option.speed.decode_tok_s.estimate if option.speed else None
-            crawls = tok_s is not None and tok_s < least_decode(base)
-            return Held(said, beside=True, at_once=base.scenario.batch, crawls=crawls)
+            tok_s = option.speed.decode_tok_s.estimate if option.speed else float("inf")
+            slow = tok_s < base.knowledge.policy["reading_speed"]
+            crawls, batch = tok_s < least_decode(base), base.scenario.batch
+            return Held(said, beside=True, at_once=batch, crawls=crawls, slow=slow)
     missing, batch = base.memory.deficit_bytes, base.scenario.batch
     few = largest_batch(base.scenario, base.knowledge, batch) or 0 if batch > 1 else 0
     shorter = "" if few else _shorter(base)

@@ -217,7 +217,7 @@ def _unreleased(base: Base, scenario: Scenario) -> Iterator[Sized]:
     runs = can_run(base.knowledge, scenario.framework, own, scenario.gpu, model)
     kept = base.fits and not _is_harsh(base)
     every = faithful_formats(scenario, base.knowledge)
-    had = [how_had(one, scenario.framework, model, base.knowledge) for one, _ in every]
+    had = [how_had(one, scenario.framework, model) for one, _ in every]
     faithful = [one for one, how in zip(every, had, strict=True) if how == max(had)]
     full = own.family == "unquantized"
     first = kept or (full and not _has_eight_bits(scenario, faithful))

@@ -9,6 +9,7 @@ from operator import attrgetter, itemgetter
 from msgspec.structs import replace
 
 from advisor.errors import RequestError
+from advisor.files import data_dir
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 from advisor.memo import Kept
 from advisor.models.shape import UNKNOWN
@@ -231,19 +232,14 @@ def obtainable(
     ]
 
 
-def how_had(precision: Format, framework: Framework, model: Model, knowledge: Knowledge) -> int:
-    """Say whether the format is to be had (1), and from a known packer or as many others do (2)."""
-    from advisor.reading.public_list import exact  # noqa: PLC0415  formats of servers
-    from advisor.reading.published import packings_of, table_rows  # noqa: PLC0415  the like
-
+def how_had(precision: Format, framework: Framework, model: Model) -> int:
+    """Say whether the format is to be had (1), and of its publisher or a known packer (2)."""
     address, own = repository_of(model, precision), (model.hf_id or "").partition("/")[0]
-    known = {own, *(row[0] for row in table_rows(_PACKERS))}
-    if address is None or address.partition("/")[0] in known or makes(framework, precision, model):
+    if address is None or makes(framework, precision, model):
         return 2 * is_obtainable(framework, precision, model)
-    listed = filter(None, map(exact, packings_of(model.hf_id or "").values()))
-    taken = {one.hf_id: one.hf_downloads or 0 for one in listed}
-    least = max(taken.values(), default=0) * knowledge.policy["seldom_taken_percent"] / 100
-    return 1 + (taken.get(address, least) >= least)
+    packers = (data_dir("knowledge") / _PACKERS).read_text("utf-8")
+    publisher = address.partition("/")[0]
+    return 1 + (publisher == own or f"\n{publisher}\t" in packers)
 
 
 def candidates(

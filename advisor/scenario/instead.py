@@ -75,6 +75,8 @@ class Held(NamedTuple):
     """The smaller type of the cache that this takes."""
     crawls: bool = False
     """Whether so much lies in system RAM that nobody would wait for it."""
+    slow: bool = False
+    """Whether it is slower beside system RAM than people read."""
 
 
 Holds = Callable[[Way], Held]
@@ -106,7 +108,7 @@ def _hint(ways: Iterator[Way], holds: Holds, amid: str, *, whole: bool) -> str:
     What the stated framework holds whole is told too; beside system RAM, what that one does.
     """
     nearest: tuple[Way, Held] | None = None
-    told, beside, spare, crept = "", "", "", False
+    told, beside, spare, crept, slow = "", "", "", False, False
     for one in ways:
         if told and not (crept or whole or _may_add(one, beside, spare)):
             if one.own is None:
@@ -123,12 +125,13 @@ def _hint(ways: Iterator[Way], holds: Holds, amid: str, *, whole: bool) -> str:
         if told and not (crept or whole):
             if is_sound and way.own:
                 return f"{told} {way.named}{held.said}: {way.told}"
-            if is_sound and not (spare or held.thin):
+            if (is_sound or (slow and not held.beside)) and not (spare or held.thin):
                 spare = f" {way.named}{held.said}: {way.told}"
         elif is_sound or not (whole or held.beside):
             return _told(*nearest, way, held, amid) + _stated_one(way, ways, holds)
         elif not told or (crept and not held.crawls):
-            told, beside, crept = _told(*nearest, way, held, amid), one.framework.name, held.crawls
+            told, beside = _told(*nearest, way, held, amid), one.framework.name
+            crept, slow = held.crawls, held.slow
     return f"{told}{spare}" or _unheld(nearest)
 
 

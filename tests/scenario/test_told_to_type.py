@@ -296,3 +296,14 @@ def test_a_smaller_cache_goes_before_system_ram_and_a_crawl_goes_last(
         resolved(request_from(asked), load_knowledge())
     assert told in (refused.value.hint or "")
     assert never not in (refused.value.hint or "")
+
+
+def test_beside_what_is_slower_than_reading_a_smaller_format_on_the_cards_is_told() -> None:
+    asked = {"gpu": "2x RX 7900 XTX", "model": "command-a-03-2025", "precision": "INT4"}
+    more = {"context": 65536, "ram": "64GB", "framework": "SGLang"}
+    with pytest.raises(CannotRunError) as refused:
+        resolved(request_from({**asked, **more}), load_knowledge())
+    slow, _, whole = (refused.value.hint or "").partition("--precision Q4_K_M.")
+    assert "in system RAM" in slow
+    assert "free on the fullest card" in whole
+    assert "--precision IQ2_M" in whole
