@@ -112,6 +112,7 @@ def test_gguf_files_that_were_seen_are_named_and_read_back(
     """llama.cpp and Ollama are told what to download, Ollama of no parts; all is read back."""
     name, only, tag = name.partition("=")
     asked = Request(gpu="8x H100", model=model, precision=name, context=4_096)
+    asked = replace(asked, framework="llama.cpp")
     scenario = resolve(asked, known())
     file = repository if only and not tag else f"{repository}:{tag or name}"
     assert f"-hf {file} " in command_for(scenario)
