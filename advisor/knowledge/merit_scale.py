@@ -277,10 +277,3 @@ class CardNames(Struct, frozen=True):
 def card_names(knowledge: Knowledge) -> CardNames:
     """Give them; nothing for knowledge that was made by hand."""
     return decoded(knowledge.index.get("card_names"), CardNames) or CardNames()
-
-
-def machine_of(knowledge: Knowledge, text: str, count: int) -> str:
-    """Give the name of a machine of so many cards, more than one, that a text names, or nothing."""
-    machines = (one for one in card_names(knowledge).machines if one.count == count > 1)
-    names = (name for one in machines for name in (one.name, *one.aliases))
-    return next((name for name in names if name.casefold() in text.casefold()), "")

@@ -33,6 +33,7 @@ from advisor.reading.known import (
     tells_instruct,
     told,
 )
+from advisor.reading.name_parts import unsized_card
 from advisor.units import GIB
 
 _JOINED = re.compile(r"(?<!\s)\s++\+\s*+|\+(?=[^\s)])")
@@ -42,6 +43,7 @@ _MEMORY_OF_ALL = re.compile(
 )
 _COUNTED = re.compile(r"(\d{1,4})\s*[xX\u00d7]\s+(?!\d{1,2}$)(\S.*)")
 _GB = re.compile(r"\d{1,4}\s*gi?b\b", re.IGNORECASE)
+_BETWEEN = re.compile(r"[+,;&/]|\s(?:and|with|plus)\b", re.IGNORECASE)
 _EACH_AGAIN = re.compile(r"(?i)\(?\b(\d{1,2})\s*[x\u00d7*]\s*(\d{1,3}\s*gi?b\b[^)]*)\)?")
 _ROUND = re.compile(r"(?<=\d)\.0+(?=\s*gi?b)", re.IGNORECASE)
 _INSIDE = re.compile(
@@ -59,7 +61,6 @@ _BESIDE = re.compile(
     re.IGNORECASE,
 )
 """Cores, features of chips, lanes, RAM beside VRAM, what drivers and lspci put beside a name."""
-
 _PRINTED = tuple(
     re.compile(pattern, re.MULTILINE)
     for pattern in (
@@ -163,10 +164,15 @@ def _parts(knowledge: Knowledge, pieces: Sequence[str]) -> Sequence[_Part]:
     return found
 
 
-def _otherwise(knowledge: Knowledge, pieces: Sequence[str]) -> Sequence[_Part]:
-    """Read a list that lacks the plus, without the processor, or memory alone: ``24GB VRAM``."""
+def _otherwise(
+    knowledge: Knowledge, pieces: Sequence[str], *, counted: bool = False
+) -> Sequence[_Part]:
+    """Read a list that lacks the plus, without the processor, or memory alone, or so many of it."""
     from advisor.reading import near  # noqa: PLC0415 - where it is needed
 
+    if counted:
+        said = [(n, near.only_memory(knowledge, one)) for n, one in near.counts_in(pieces[0])]
+        return [_Part(gpu, n, (), _taken_for(pieces[0], gpu)) for n, gpu in said if gpu]
     gpu = near.only_memory(knowledge, pieces[0]) if len(pieces) == 1 else None
     if gpu is not None:
         return [_Part(gpu, None, (), _taken_for(pieces[0], gpu))]
@@ -200,13 +206,10 @@ def requested_cards(knowledge: Knowledge, text: str) -> Cards:
     try:
         return find_cards(knowledge, text)
     except UserError:
-        from advisor.reading import near  # noqa: PLC0415 - where it is needed
-
-        for count, one in near.counts_in(text.strip()):
-            gpu = near.only_memory(knowledge, one)
-            if gpu and 0 < count <= MOST_CARDS:
-                line, found = _taken_for(text.strip(), gpu), [(count, gpu)]
-                return put_together(knowledge, found, counted=True, others=(), read_as=(line,))
+        for part in _otherwise(knowledge, [text.strip()], counted=True):
+            if part.count and part.count <= MOST_CARDS:
+                one, line = [(part.count, part.gpu)], (part.line,)
+                return put_together(knowledge, one, counted=True, others=(), read_as=line)
         if shared := _as_processor(knowledge, text):
             return shared
         raise
@@ -214,12 +217,9 @@ def requested_cards(knowledge: Knowledge, text: str) -> Cards:
 
 def _as_processor(knowledge: Knowledge, text: str) -> Cards | None:
     """Take the processor for graphics beside it that have no figures, where no card is named."""
-    from advisor.reading.name_parts import unsized_card  # noqa: PLC0415 - where it is needed
-    from advisor.reading.near import split_at_words  # noqa: PLC0415 - where it is needed
-
     if not (graphics := (unsized_card(text) or ("", ""))[1]):
         return None
-    for piece in split_at_words(text.replace(graphics, " ").replace("+", ",")):
+    for piece in _BETWEEN.split(text.replace(graphics, " ")):
         with suppress(UserError):
             find_cards(knowledge, piece)
             return None
@@ -252,9 +252,9 @@ def _counted(knowledge: Knowledge, text: str) -> _Part:
 
 def _ways(plain: tuple[int | None, str, str]) -> Iterator[tuple[int | None, str, str]]:
     """Give a text as it stands, then every way to read a count in it."""
+    yield plain
     from advisor.reading.near import counts_in  # noqa: PLC0415 - where it is needed
 
-    yield plain
     yield from ((count or None, name, plain[1]) for count, name in counts_in(plain[1]))
 
 

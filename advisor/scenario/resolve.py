@@ -20,7 +20,6 @@ from advisor.knowledge.catalogue import (
     check_beside,
     machines_said,
 )
-from advisor.knowledge.merit_scale import machine_of
 from advisor.knowledge.programs import SWITCHES
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.models import model_from_path, text_alone
@@ -204,10 +203,6 @@ def _cards_of(request: Request, knowledge: Knowledge) -> Cards:
         told = (*cards.read_as, *machines_said(cards.gpu, count))
         return replace(cards, count=count, read_as=told)
     if request.gpus is not None and request.gpus != cards.count:
-        machine = machine_of(knowledge, request.gpu or "", cards.count)
-        if machine and request.gpus % cards.count == 0:
-            line = f"{request.gpus} cards of several {machine} are sized as if one held them."
-            return replace(cards, count=request.gpus, read_as=(line,))
         raise RequestError(
             f"gpus is {request.gpus}, but '{request.gpu}' names {cards.count} cards",
             hint=f"Leave gpus out{', or name the cards' if here else ''}.",

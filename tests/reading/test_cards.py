@@ -20,8 +20,6 @@ from advisor.knowledge.catalogue import Cards
 from advisor.knowledge.index import gpu_form, gpu_words
 from advisor.knowledge.merit_scale import card_names
 from advisor.reading import find_cards, find_gpu, requested_cards
-from advisor.scenario.resolve import resolve
-from advisor.scenario.settings import Request
 from advisor.units import GIB
 
 KNOWLEDGE = load_knowledge()
@@ -632,16 +630,3 @@ def test_graphics_without_figures_are_the_processor_that_reads_their_memory(
 def test_a_card_beside_graphics_is_not_dropped_for_the_processor(text: str) -> None:
     with pytest.raises(UserError, match="is not sized"):
         requested_cards(KNOWLEDGE, text)
-
-
-def test_cards_beside_a_machine_of_some_are_those_of_several() -> None:
-    for text, gpus, machine in (
-        ("GB200 NVL4 (4 x 192 GB)", 8, "GB200 NVL4"),
-        ("p5.48xlarge", 16, "p5"),
-    ):
-        found = resolve(Request(gpu=text, gpus=gpus, model="qwen3-8b"), KNOWLEDGE)
-        assert found.gpus == gpus
-        assert f"{gpus} cards of several {machine}" in " ".join(found.read_as)
-    for text, gpus in (("DGX H100", 12), ("2x RTX 3090", 4)):
-        with pytest.raises(UserError, match="Leave gpus out"):
-            resolve(Request(gpu=text, gpus=gpus, model="qwen3-8b"), KNOWLEDGE)
