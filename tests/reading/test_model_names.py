@@ -645,6 +645,12 @@ def test_what_threads_call_a_release_of_another_model(
     assert found.trained_context_tokens == context
 
 
+def test_a_release_whose_window_is_its_whole_context_has_none() -> None:
+    """sliding_window 131072 in the config of Yarn-Mistral-7b-128k; its base reads 4096."""
+    assert read_model(KNOWN, "Yarn-Mistral-7b-128k").model.shape.window is None
+    assert read_model(KNOWN, "Mistral-7B-v0.1").model.shape.window == 4096
+
+
 def test_a_bare_name_of_a_packed_repository_is_that_repository() -> None:
     """Its maker's, else the most downloaded; a format beside a name leaves the repository open."""
     packed = [one for one in every() if one.format in {"awq", "gptq"} and is_packed(one)]
