@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from advisor.errors import Problems, RequestError, UserError, did_you_mean, raise_problems
 from advisor.knowledge import names
 from advisor.knowledge.catalogue import (
+    ALONE,
     BACKEND_OF_WORD,
     BACKENDS,
     MAKERS,
@@ -25,7 +26,7 @@ from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.models import model_from_path, text_alone
 from advisor.models.stored_tensors import Model
 from advisor.reading import requested_cards
-from advisor.reading.known import ModelRead, is_mix
+from advisor.reading.known import ModelRead, is_mix, names_processor
 from advisor.scenario import Scenario, impossible_split, offloads, support
 from advisor.scenario.asked_format import (
     caches_asked,
@@ -220,7 +221,8 @@ def _find_model(request: Request, knowledge: Knowledge) -> ModelRead:
 
 def _backend(request: Request, gpu: Gpu | None) -> str | None:
     asked = request.backend or (request.framework and names.backend_beside(request.framework))
-    if not asked:
+    stands_in = gpu is not None and gpu.vendor == ALONE and not names_processor(request.gpu or "")
+    if not asked or stands_in:  # the processor, for graphics beside it
         return default_backend(gpu) if gpu else None
     word = (asked.split() or [""])[0].casefold()
     words = {**BACKEND_OF_WORD, **{name.casefold(): name for name in BACKENDS}}

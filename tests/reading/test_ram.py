@@ -213,3 +213,10 @@ def test_memory_alone_is_that_of_a_card_of_its_back_end(backend: str | None, ven
     found = resolve(Request(gpu="16GB", model="qwen3-8b", backend=backend), KNOWLEDGE)
     assert found.gpu is not None
     assert found.gpu.vendor == vendor
+
+
+def test_graphics_for_which_the_processor_stands_keep_no_back_end_of_theirs() -> None:
+    asked = Request(gpu="RADV RENOIR", model="qwen3-8b", backend="Vulkan")
+    assert resolve(asked, KNOWLEDGE).backend == "CPU"
+    with pytest.raises(UserError, match="Vulkan does not run on processor"):
+        resolve(Request(gpu="cpu", model="qwen3-8b", backend="Vulkan"), KNOWLEDGE)
