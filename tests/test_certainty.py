@@ -155,3 +155,8 @@ def test_servers_are_tried_with_a_full_prompt_and_a_picture() -> None:
     for doc, pictures in ((seeing, True), (reading, False)):
         said = next(note.text for note in doc.notes if "may start all the same" in note.text)
         assert ("with pictures" in said) is pictures
+
+
+def test_a_format_that_a_runtime_has_in_another_engine_is_never_sure() -> None:
+    asked = Request(gpu="M1 Max 32GB", model="qwen3.6:35b-a3b-nvfp4", framework="Ollama")
+    assert document(advisor().advise(asked)).memory.certainty == "unverified"

@@ -192,7 +192,8 @@ def _demand(
         cells=cells,
         layers_by_card=placement.layers_by_card,
     )
-    if scenario.stands_in or not scenario.framework.memory_checked:
+    runtime, beyond = scenario.framework, scenario.framework.beyond
+    if scenario.stands_in or not runtime.memory_checked or scenario.precision.name in beyond:
         demand.approximate += (UNCHECKED,)
     demand.approximate += traded(scenario, knowledge)
     if scenario.cards and len(placement.cards) > 1 and not is_pipeline(scenario):
