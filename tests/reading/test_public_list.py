@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from advisor.files import data_dir
 from advisor.knowledge import load_knowledge
 from advisor.reading import public_list
 from advisor.reading.public_import import import_list
-from advisor.reading.public_list import COLUMNS, FILE, exact, find_public, sort_key
+from advisor.reading.public_list import COLUMNS, FILE, every, exact, find_public, sort_key
+from advisor.reading.published import has_gguf, is_packed, table_rows
 from advisor.scenario.asked_model import find_model_named
 from tests.cli.running import advise, run
 
@@ -234,3 +236,13 @@ def test_active_parameters_are_taken_over_where_no_formula_gives_them(
     found = exact("me/moe-30B")
     assert found is not None
     assert found.active_parameters == kept
+
+
+def test_publishers_whose_packed_weights_people_take_are_counted_in_the_list() -> None:
+    taken: dict[str, list[int]] = defaultdict(list)
+    for one in every():
+        if is_packed(one) and not has_gguf(one):
+            taken[one.hf_id.partition("/")[0]].append(one.hf_downloads or 0)
+    most = [(name, len(each), sum(each)) for name, each in taken.items() if sum(each) >= 300_000]
+    known = [(name, int(count), int(total)) for name, count, total in table_rows("packers.tsv")]
+    assert known == sorted(most, key=lambda row: -row[2])
