@@ -39,7 +39,8 @@ def test_no_verdict_is_a_tenth_off(gpu: str) -> None:
 
 
 def test_a_harsh_remedy_says_what_it_loses_wherever_it_stands() -> None:
-    doc = document(advised(gpu="RTX 4090", model="llama-3.1-70b", precision="Q4_K_M", ram_gib=8.0))
+    given = {"gpu": "RTX 4090", "model": "llama-3.1-70b", "framework": "llama.cpp"}
+    doc = document(advised(**given, ram_gib=8.0))
     harsh = [r for r in report(doc, "full").remedies if "IQ2_S" in r.title]
     assert harsh
     assert all(remedy.figures["loss"].startswith("perplexity +") for remedy in harsh)
