@@ -22,10 +22,11 @@ from advisor.scenario.figures import certainty_of, partly_guessed
 _ALTERNATIVES = 3
 _FRAMEWORK_FACT, _EFFORT = "option.framework", "option.effort"
 _HOLDS_FEW, _HOLDS_MOST, _USABLE = "option.holds_few", "option.holds_most", "option.usable_speed"
+_HELD, _THEN_HELD, _RUNS = "memory.held_share", "option.held_share", frozenset({"fits", "tight"})
 _OTHER_MODEL, _BETTER_MODEL = "option.related", "option.rated_higher"
 READ = (
     ACTION_FACT, _FRAMEWORK_FACT, _EFFORT, DOMINATED_BY,
-    _HOLDS_FEW, _HOLDS_MOST, _USABLE, _OTHER_MODEL, _BETTER_MODEL,
+    _HOLDS_FEW, _HOLDS_MOST, _THEN_HELD, _USABLE, _OTHER_MODEL, _BETTER_MODEL,
 )  # fmt: skip
 """What is read of an option beside the facts that scores count."""
 _Values = Mapping[str, Mapping[str, FactValue]]
@@ -88,17 +89,17 @@ def rank(
     ]
     scored = [m for m in marked if m.score > 0] or _last_resort(marked, facts)
     worth_saying, pointless = _without_dominated(scored, values)
-    best = _best_of_each_action(worth_saying, values)
+    now = facts.get(_HELD) if facts.get("fit.state") in _RUNS else None
+    best = _best_of_each_action(worth_saying, values, now)
     kept, superseded = _without_superseded(_without_repeats(best))
-    kept = _most_held_first(kept, values)
+    kept = _most_held_first(kept, values, now)
     said = tuple(_explained(item, facts, values[item.option]) for item in kept)
     return Ranking(said, vetoed, tuple(superseded), pointless)
 
 
 def _last_resort(marked: Sequence[_Marked], facts: Mapping[str, FactValue]) -> list[_Marked]:
     """The best of what scores nothing, where the request does not run: it beats no answer."""
-    runs = facts.get("fit.state") in {"fits", "tight"}
-    return [] if runs else sorted(marked, key=_order)[:1]
+    return [] if facts.get("fit.state") in _RUNS else sorted(marked, key=_order)[:1]
 
 
 def _vetoed(rules: Mapping[str, Rule], firings: Iterable[Firing]) -> tuple[tuple[Rule, str], ...]:
@@ -183,14 +184,16 @@ def _order(scored: _Marked) -> tuple[float, str, str]:
     return (-scored.score, scored.rule.id, scored.option)
 
 
-def _best_of_each_action(scored: Sequence[_Marked], values: _Values) -> list[_Marked]:
+def _best_of_each_action(
+    scored: Sequence[_Marked], values: _Values, now: FactValue | None
+) -> list[_Marked]:
     by_action: dict[tuple[FactValue, bool], list[_Marked]] = {}
     for item in sorted(scored, key=_order):
         facts = values[item.option]
         kind = facts[ACTION_FACT], facts.get(_EFFORT) == "purchase"
         by_action.setdefault(kind, []).append(item)
     best = []
-    for items in (_most_held_first(of_one, values) for of_one in by_action.values()):
+    for items in (_most_held_first(of_one, values, now) for of_one in by_action.values()):
         first = items[0]
         others = dict.fromkeys(i.option for i in items if i.option != first.option)
         runners_up = _runners_up(first.option, list(others), values)
@@ -198,14 +201,24 @@ def _best_of_each_action(scored: Sequence[_Marked], values: _Values) -> list[_Ma
     return sorted(best, key=_order)
 
 
-def _most_held_first(said: list[_Marked], values: _Values) -> list[_Marked]:
-    """Put the first that holds most of the requests, as usefully, before what holds few."""
+def _most_held_first(said: list[_Marked], values: _Values, now: FactValue | None) -> list[_Marked]:
+    """Put the first that holds most of the requests, as usefully, before what holds few.
+
+    So goes before what holds a smaller share than the request does now.
+    """
     facts = [values[item.option] for item in said]
-    few = next((place for place, of in enumerate(facts) if of.get(_HOLDS_FEW)), len(said))
+    few = next((place for place, of in enumerate(facts) if _holds_fewer(of, now)), len(said))
     most = next((place for place, of in enumerate(facts) if _serves(of)), 0)
     if few >= most:
         return said
     return [*said[:few], said[most], *said[few:most], *said[most + 1 :]]
+
+
+def _holds_fewer(facts: Mapping[str, FactValue], now: FactValue | None) -> bool:
+    """Whether it holds hardly any of the requests, or fewer than are held without it."""
+    then = facts.get(_THEN_HELD)
+    fewer = isinstance(now, int | float) and isinstance(then, int | float) and then < now
+    return fewer or bool(facts.get(_HOLDS_FEW))
 
 
 def _serves(facts: Mapping[str, FactValue]) -> bool:

@@ -33,7 +33,7 @@ from advisor.remedies.option import (
     sized_record,
     stored_bytes,
 )
-from advisor.remedies.search import Plan, held_share, holds_few
+from advisor.remedies.search import Plan, held_share, holding, holds_few
 from advisor.scenario import Scenario, can_split, offloads, support
 from advisor.scenario.choices import how_had
 from advisor.scenario.choices import runs as can_run
@@ -99,7 +99,7 @@ def _not_outdone(base: Base, model: Model, options: Sequence[Option]) -> Option 
     Nothing is worked out for one that a quick better one outdoes, however quick it is itself.
     """
     enough = base.knowledge.policy["quick_tok_s"]
-    better = (new for new in _better(base, model, options) if not holds_few(base, new))
+    better = _better(base, model, holding(base, options, 100.0))
     if any(new.speed and new.speed.decode_tok_s.estimate >= enough for new in better):
         return None
     option = _in_best_format(base, model, REMEDY)
@@ -108,7 +108,7 @@ def _not_outdone(base: Base, model: Model, options: Sequence[Option]) -> Option 
 
 def _is_outdone(base: Base, old: Option, options: Sequence[Option]) -> bool:
     """Whether a better model fits too, about as large and fast."""
-    fair = options if holds_few(base, old) else [x for x in options if not holds_few(base, x)]
+    fair = holding(base, options, held_share(base, old.scenario))
     return any(_is_as_quick(base, new, old) for new in _better(base, old.scenario.model, fair))
 
 
