@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -172,7 +172,7 @@ def _fresh_demand(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card
     if scenario.draft_model is not None:
         _add_draft(demand, scenario, knowledge, cards)
     if scenario.mtp:
-        _add_head(demand, scenario)
+        _add_head(demand, scenario, knowledge.policy)
     return demand
 
 
@@ -225,7 +225,7 @@ def _loaded(
     if batch < scenario.batch:
         slots = -(-scenario.slots * batch // scenario.batch)
         each = replace(scenario, batch=batch, slots=slots)
-    cells = runtime.cells(each, cache.window, each.context_tokens, batch)
+    cells = runtime.cells(each, cache.window, knowledge.policy)
     size = runtime.compute_beside if beside else runtime.compute
     found = size(each, cache, cells, fixed.placement, knowledge.policy)
     shares = _shares(scenario, fixed, cells)
@@ -303,9 +303,10 @@ def _add_draft(
     demand.approximate += extra
 
 
-def _add_head(demand: _Demand, scenario: Scenario) -> None:
+def _add_head(demand: _Demand, scenario: Scenario, policy: Mapping[str, float]) -> None:
     """Add the model's own draft head: the last card has it, or every one a shard."""
-    head = head_memory(scenario, _bits_per_weight(scenario, demand.fixed.weights) or 16)
+    bits = _bits_per_weight(scenario, demand.fixed.weights) or 16
+    head = head_memory(scenario, bits, policy)
     holders = demand.cards[-1:] if splits_by_layer(scenario) else demand.cards
     for share in holders:
         share.weights += -(-head.weights // len(holders))

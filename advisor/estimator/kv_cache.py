@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from advisor.scenario import Scenario
     from advisor.scenario.figures import CardMemory
 
-_COUNTER_BYTES = 8
 _MOST_SHAPES = 8_192
 """Without what is kept a plan takes 1.34 times as long, lines of ``estimate`` 1.89."""
 _ENCODER = "KV cache: the encoder's input is taken to be as long as the context"
@@ -33,39 +32,6 @@ _RWKV = "KV cache: the recurrent state of RWKV-4 was read, not measured"
 _ESTIMATED = "KV cache: architecture not described: cache estimated"
 _COMPRESSED = "KV cache: with index or compression as transformers keeps it, read and not measured"
 _CROSS_ATTENTION = "KV cache: what cross-attention layers keep of an image is left out"
-
-
-def kv_cache_bytes(
-    scenario: Scenario,
-    tokens: int | None = None,
-    sequences: int | None = None,
-    *,
-    static: bool = False,
-) -> int:
-    """Size the whole cache as the runtime allocates it.
-
-    Args:
-        scenario: Model, cache types, framework and its settings.
-        tokens: Tokens per sequence; the scenario's context if None.
-        sequences: Sequences held at once; the scenario's batch if None.
-        static: Whether transformers allocates its fixed-size cache for so many tokens, as it does
-            for compiled models; it then keeps a whole window and a counter for each layer.
-
-    Returns:
-        Bytes, wherever they lie.
-
-    Raises:
-        RequestError: A figure of the architecture is missing.
-    """
-    shape = cache_shape_of(scenario)
-    cells = cells_of(scenario, shape, tokens, sequences)
-    layers = len(shape.full_sums) - 1
-    if static:
-        held = scenario.context_tokens if tokens is None else tokens
-        cells.slide = cells.sequences * min(held, shape.window)
-        full_layers = sum(b > a for a, b in pairwise(shape.full_sums))
-        return cells.bytes_of(shape, 0, layers) + _COUNTER_BYTES * full_layers
-    return cells.bytes_of(shape, 0, layers)
 
 
 def kv_read_bytes(scenario: Scenario, depth_tokens: int) -> float:
@@ -122,18 +88,6 @@ def cache_shape_of(scenario: Scenario) -> CacheShape:
     return _cache_shape(
         scenario.model, scenario.kv_cache_k, scenario.kv_cache_v, scenario.framework
     )
-
-
-def cells_of(
-    scenario: Scenario,
-    shape: CacheShape,
-    tokens: int | None = None,
-    sequences: int | None = None,
-) -> Cells:
-    """Count the cells a scenario's framework allocates."""
-    held = scenario.context_tokens if tokens is None else tokens
-    streams = scenario.batch if sequences is None else sequences
-    return runtime_of(scenario.framework).cells(scenario, shape.window, held, streams)
 
 
 def kept_by_shard(
@@ -328,7 +282,9 @@ def _block(shape: Shape, counts: Counts) -> int:
     return last + counts.layers[shape.layer_kinds.rindex("F")]
 
 
-def head_memory(scenario: Scenario, bits_per_weight: float) -> HeadMemory:
+def head_memory(
+    scenario: Scenario, bits_per_weight: float, policy: Mapping[str, float]
+) -> HeadMemory:
     """Size the draft head of a scenario's model.
 
     GGUF files hold it like the rest; other quantised checkpoints mostly leave it at 16 bits, so
@@ -340,7 +296,7 @@ def head_memory(scenario: Scenario, bits_per_weight: float) -> HeadMemory:
     packed = round(parameters * bits_per_weight / _BYTE)
     plain = round(parameters * max(bits_per_weight, _FULL_BITS) / _BYTE)
     weights = packed if _like_the_rest(scenario) else plain
-    kv_cache, compute = _working_memory(scenario)
+    kv_cache, compute = _working_memory(scenario, policy)
     copies = round(_copies(scenario.model.shape) * bits_per_weight / _BYTE)
     return HeadMemory(
         weights=weights,
@@ -361,13 +317,13 @@ def _copies(shape: Shape) -> int:
     return 2 * shape.vocab * shape.hidden if shape.model_type in _MAY_COPY else 0
 
 
-def _working_memory(scenario: Scenario) -> tuple[int, Range]:
+def _working_memory(scenario: Scenario, policy: Mapping[str, float]) -> tuple[int, Range]:
     """Size cache and compute buffer."""
     block = replace(scenario, model=_block_model(scenario.model), mtp=0)
     cache = cache_shape_of(block)
-    cells = cells_of(block, cache)
-    held = cells.bytes_of(cache, 0, len(cache.full_sums) - 1)
     runtime = runtime_of(scenario.framework)
+    cells = runtime.cells(block, cache.window, policy)
+    held = cells.bytes_of(cache, 0, len(cache.full_sums) - 1)
     if runtime.keeps_draft_states(scenario.model.shape):
         states = cache_shape_of(scenario).state_sums[-1]
         held += scenario.mtp * scenario.batch * states

@@ -93,7 +93,7 @@ def _sizes(scenario: Scenario, weights: Weights, cache: CacheShape, start: int) 
     """Give the bytes that every placed layer puts on its card, the output as the last."""
     layers, experts = weights.layer_sums, weights.expert_sums
     runtime = runtime_of(scenario.framework)
-    cells = runtime.cells(scenario, cache.window, scenario.context_tokens, scenario.batch)
+    cells = runtime.cells(scenario, cache.window, {})  # llama.cpp's: by no number of the policy
     found = []
     for layer in range(start, len(layers) - 1):
         size = layers[layer + 1] - layers[layer] + cells.bytes_of(cache, layer, layer + 1)

@@ -57,8 +57,9 @@ class Transformers(Runtime):
             return shape.heads
         return super().cached_heads(shape, layer)
 
-    def cells(self, _scenario: Scenario, window: int, tokens: int, sequences: int) -> Cells:
+    def cells(self, scenario: Scenario, window: int, _policy: Mapping[str, float]) -> Cells:
         """Count the tokens; a window drops the token that is about to be replaced."""
+        tokens, sequences = scenario.context_tokens, scenario.batch
         kept = min(tokens, max(window - 1, 0))
         full, slide = sequences * tokens, sequences * kept
         return Cells(full, slide, _SLIDING_EXTRA_BYTES, sequences, tokens, kept)
@@ -112,11 +113,11 @@ class ExLlama(Runtime):
         """
         return shape.model_type in _EXLLAMA_RINGS or shape.model_type.startswith("gemma4")
 
-    def cells(self, scenario: Scenario, window: int, tokens: int, sequences: int) -> Cells:
+    def cells(self, scenario: Scenario, window: int, policy: Mapping[str, float]) -> Cells:
         """Count a ring of whole pages for each sequence: the window and two pages more."""
-        found = super().cells(scenario, window, tokens, sequences)
+        found = super().cells(scenario, window, policy)
         ring = up(window + 2 * self.page_tokens, self.page_tokens) if window else 0
-        return replace(found, slide=sequences * ring, stream_slide=ring)
+        return replace(found, slide=scenario.batch * ring, stream_slide=ring)
 
     def index_bytes(self, mla: Mla, _key: KvType) -> int:
         """Size a key of the index in 16 bits; where keys are merged, what weighs it and its share.
@@ -155,10 +156,10 @@ class WhisperCpp(Runtime):
     overheads = ()
     most_sequences = 1
 
-    def cells(self, scenario: Scenario, window: int, _tokens: int, sequences: int) -> Cells:
+    def cells(self, scenario: Scenario, window: int, policy: Mapping[str, float]) -> Cells:
         """Count the tokens of the model, whatever is asked for."""
-        tokens = _tokens_of_answer(scenario)
-        return super().cells(scenario, window, tokens, sequences)
+        answer = replace(scenario, context_tokens=_tokens_of_answer(scenario))
+        return super().cells(answer, window, policy)
 
     def compute(
         self,

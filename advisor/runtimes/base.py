@@ -208,9 +208,9 @@ class Runtime:
         width = key.bits / 8 if key.bits >= _HALF_BITS else _HALF_BYTES  # only KV is quantised
         return int(state.conv_elements * width) + FLOAT_BYTES * state.state_elements
 
-    def cells(self, _scenario: Scenario, window: int, tokens: int, sequences: int) -> Cells:
-        """Count the cells for so many sequences of so many tokens; ``window`` 0: none slides."""
-        full = up(tokens, self.page_tokens)
+    def cells(self, scenario: Scenario, window: int, _policy: Mapping[str, float]) -> Cells:
+        """Count the cells of all its sequences; ``window`` 0: none slides."""
+        full, sequences = up(scenario.context_tokens, self.page_tokens), scenario.batch
         kept = min(full, window)
         return Cells(sequences * full, sequences * kept, 0, sequences, full, kept)
 

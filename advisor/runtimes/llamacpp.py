@@ -79,9 +79,10 @@ class LlamaCpp(Runtime):
         held = state.conv_elements * (kernel - 1) // kernel if kernel > 1 else state.conv_elements
         return FLOAT_BYTES * (held + state.state_elements)
 
-    def cells(self, scenario: Scenario, window: int, tokens: int, sequences: int) -> Cells:
+    def cells(self, scenario: Scenario, window: int, _policy: Mapping[str, float]) -> Cells:
         """Count the padded cells of one stream for all sequences or of one for each."""
-        context, unified = tokens * sequences, scenario.kv_unified
+        sequences, unified = scenario.batch, scenario.kv_unified
+        context = scenario.context_tokens * sequences
         full, streams = up(context, _PAD_TOKENS), 1
         if not unified:
             full, streams = up(full // sequences, _PAD_TOKENS), sequences

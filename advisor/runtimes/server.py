@@ -163,12 +163,12 @@ class Sglang(Server):
         """Whether sliding layers have a pool of their own."""
         return shape.model_type in _POOLED
 
-    def cells(self, scenario: Scenario, window: int, tokens: int, sequences: int) -> Cells:
+    def cells(self, scenario: Scenario, window: int, policy: Mapping[str, float]) -> Cells:
         """Count a share of the tokens where layers slide; of states their slots and a spare one."""
         shape = scenario.model.shape
-        found = super().cells(scenario, window, tokens, sequences)
+        found = super().cells(scenario, window, policy)
         slide = found.full * _POOL_TENTHS // 10 if self.uses_window(shape) else found.slide
-        return replace(found, slide=slide, sequences=_states(shape) * sequences + 1)
+        return replace(found, slide=slide, sequences=_states(shape) * scenario.batch + 1)
 
     def state_slots(self, scenario: Scenario) -> int | None:
         """Count those of a copy, or of all cards where attention alone is divided.

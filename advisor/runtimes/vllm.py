@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from advisor.scenario import Scenario
 
 FRAMEWORK = "vLLM"
-_STEP_TOKENS = 2048
-"""Tokens it schedules in one step on most cards (max_num_batched_tokens)."""
 _LARGE_BYTES = 70 * GIB
 _LARGEST_BYTES = 160 * GIB
 _SAMPLED_STATES = 2
@@ -48,14 +46,28 @@ class Vllm(Server):
     scales_picked = True
     captures_graphs = True
 
-    def cells(self, scenario: Scenario, window: int, tokens: int, sequences: int) -> Cells:
-        """Count whole pages; a window keeps what one step adds, and a page more."""
+    def cells(self, scenario: Scenario, window: int, policy: Mapping[str, float]) -> Cells:
+        """Count whole pages; a window keeps what steps in flight add, and a page more.
+
+        Source: ``max_admission_blocks_per_request`` (``v1/kv_cache_interface.py``, line 918).
+        """
+        tokens, sequences = scenario.context_tokens, scenario.batch
         full = up(tokens, self.page_tokens)
-        span = min(window - 1 + (scenario.max_num_batched_tokens or _STEP_TOKENS), tokens)
+        span = min(window - 1 + self._in_flight(scenario, policy), tokens)
         kept = min(up(span, self.page_tokens) + self.page_tokens, full) if window else 0
         held = _padded(scenario.model.shape.layer_kinds, sequences * full, sequences * kept)
         states = sequences * _states(scenario.model.shape)
         return Cells(*held, 0, states, full, kept)
+
+    def _in_flight(self, scenario: Scenario, policy: Mapping[str, float]) -> int:
+        """Count the tokens of all steps that run at once (``max_in_flight_tokens``).
+
+        One for every stage, and those it schedules ahead, which it does not for embeddings
+        (``config/vllm.py``, lines 588, 601 and 1687).
+        """
+        pooling = scenario.model.modality == "embedding"
+        ahead = 0 if pooling else round(policy["vllm_steps_ahead"])
+        return (pipeline_ranks(scenario) + ahead) * self.tokens_at_once(scenario, policy)
 
     def activations(
         self, scenario: Scenario, _cache: CacheShape, _cells: Cells, policy: Mapping[str, float]

@@ -7,13 +7,16 @@ import gzip
 import json
 from collections.abc import Iterator, Mapping
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 from msgspec.structs import replace
 
+from advisor.estimator.kv_cache import cache_shape_of
 from advisor.knowledge.types import Format, Framework, GgmlType, Gpu, Knowledge, KvType
 from advisor.models.config import read_config
 from advisor.models.stored_tensors import Model
+from advisor.runtimes import runtime_of
 from advisor.scenario import Scenario
 
 DATA = Path(__file__).parent.parent / "data"
@@ -89,6 +92,7 @@ POLICY: Mapping[str, float] = {
     "vllm_fabric_low_bytes": 430 * MIB,
     "vllm_fabric_high_bytes": 2253 * MIB,
     "vllm_profile_tokens_small": 2048,
+    "vllm_steps_ahead": 1,
     "vllm_profile_tokens_large": 8192,
     "vllm_profile_tokens_largest": 16384,
     "sglang_reserve_base_bytes": 512 * MIB,
@@ -249,3 +253,18 @@ def rows(file: str) -> Iterator[dict[str, str]]:
     """Read a measurement file of tests/data, without rows that record a refusal."""
     with gzip.open(DATA / f"{file}.csv.gz", "rt", encoding="utf-8", newline="") as text:
         yield from (row for row in csv.DictReader(text) if not row.get("error"))
+
+
+def kv_cache_bytes(held: Scenario, *, static: bool = False) -> int:
+    """Size the whole cache as the runtime allocates it, wherever it lies.
+
+    ``static``: transformers' cache of a fixed size for compiled models, which keeps a whole window
+    and a counter for each layer.
+    """
+    shape = cache_shape_of(held)
+    cells = runtime_of(held.framework).cells(held, shape.window, POLICY)
+    counters = 0
+    if static:
+        cells.slide = cells.sequences * min(held.context_tokens, shape.window)
+        counters = 8 * sum(b > a for a, b in pairwise(shape.full_sums))
+    return cells.bytes_of(shape, 0, len(shape.full_sums) - 1) + counters

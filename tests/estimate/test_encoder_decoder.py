@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from advisor.advice import Advisor
 from advisor.errors import RequestError, UserError
 from advisor.estimator import estimate_memory
-from advisor.estimator.kv_cache import kv_cache_bytes
 from advisor.estimator.placement import host_fits
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
@@ -24,7 +23,15 @@ from advisor.scenario import Scenario
 from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
-from tests.estimate.builders import DATA, FP16, KNOWLEDGE, framework, model_of, scenario
+from tests.estimate.builders import (
+    DATA,
+    FP16,
+    KNOWLEDGE,
+    framework,
+    kv_cache_bytes,
+    model_of,
+    scenario,
+)
 
 
 @cache

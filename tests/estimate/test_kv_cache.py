@@ -9,12 +9,21 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.errors import RequestError
-from advisor.estimator.kv_cache import kv_bytes_per_token, kv_cache_bytes, kv_read_bytes
+from advisor.estimator.kv_cache import kv_bytes_per_token, kv_read_bytes
 from advisor.knowledge import load_knowledge
 from advisor.models import model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.scenario import Scenario
-from tests.estimate.builders import FP16, KV_TYPES, framework, model_of, rows, scenario, text_model
+from tests.estimate.builders import (
+    FP16,
+    KV_TYPES,
+    framework,
+    kv_cache_bytes,
+    model_of,
+    rows,
+    scenario,
+    text_model,
+)
 
 
 def tiny(row: Mapping[str, str]) -> Model:
@@ -119,18 +128,28 @@ def test_vllm_allocates_whole_blocks() -> None:
     assert kv_cache_bytes(held) == 3 * 112 * 131_072
 
 
-def test_vllm_keeps_a_window_and_the_step_in_flight() -> None:
-    held = scenario("gemma-2-9b", framework=framework("vllm"), context_tokens=65536)
-    per_cell = 2 * 8 * 256 * 2
-    kept = 4096 - 1 + 2048
-    blocks = -(-kept // 16) + 1
-    assert kv_cache_bytes(held) == 21 * per_cell * (65536 + 16 * blocks)
-
-
-def test_tokens_and_sequences_can_be_given() -> None:
-    held = scenario()
-    assert kv_cache_bytes(held, tokens=4096) == kv_cache_bytes(held) // 2
-    assert kv_cache_bytes(held, sequences=3) == 3 * kv_cache_bytes(held)
+@pytest.mark.parametrize(
+    ("card", "changes", "kept"),
+    [
+        ("GeForce RTX 4090", {}, 4095 + 2 * 2048),
+        ("A100 SXM4 80 GB", {}, 4095 + 2 * 2048),
+        ("DGX Spark (GB10)", {}, 4095 + 2 * 2048),
+        ("RTX PRO 6000 Blackwell", {}, 4095 + 2 * 8192),
+        ("B200 SXM", {}, 4095 + 2 * 16_384),
+        ("H100 SXM5 80 GB", {"max_num_batched_tokens": 2048}, 4095 + 2 * 2048),
+        ("H100 SXM5 80 GB", {"gpus": 2, "split": "tensor", "stages": 2}, 4095 + 3 * 8192),
+        ("H100 SXM5 80 GB", {"context_tokens": 16_384}, 16_384),
+    ],
+)
+def test_vllm_keeps_a_window_and_the_steps_in_flight(
+    card: str, changes: dict[str, object], kept: int
+) -> None:
+    """Source: ``max_admission_blocks_per_request`` and ``get_batch_defaults`` of 0.33.0."""
+    settings = {"context_tokens": 65_536, "gpu": load_knowledge().gpus[card], **changes}
+    held = scenario("gemma-2-9b", framework=framework("vllm"), **settings)
+    per_cell, tokens = 2 * 8 * 256 * 2, held.context_tokens
+    pages = min(-(-kept // 16) + 1, tokens // 16)
+    assert kv_cache_bytes(held) == 21 * per_cell * (tokens + 16 * pages)
 
 
 def test_reading_stops_growing_at_the_window() -> None:

@@ -9,9 +9,8 @@ from itertools import islice
 import pytest
 
 from advisor.estimator import estimate_memory
-from advisor.estimator.kv_cache import kv_cache_bytes
 from advisor.scenario.figures import Memory
-from tests.estimate.builders import KNOWLEDGE, measured, rows
+from tests.estimate.builders import KNOWLEDGE, kv_cache_bytes, measured, rows
 
 EXACT = (
     ("weights_bytes", "dev_model"),

@@ -12,13 +12,20 @@ from msgspec.structs import replace
 from advisor.estimator.gguf_tensors import Layout, gguf_layout
 from advisor.estimator.gguf_types import Rules, Site, category_of, kept_type
 from advisor.estimator.gguf_weights import gguf_bytes, stored_bytes
-from advisor.estimator.kv_cache import kv_cache_bytes
 from advisor.estimator.weights import weight_profile
 from advisor.models.gguf import read_gguf
 from advisor.models.gguf.header import FILE_TYPES
 from advisor.models.shape import Counts
 from advisor.models.stored_tensors import Model, Place, StoredModel, place_of
-from tests.estimate.builders import GGML_TYPES, framework, gguf, rows, scenario, text_model
+from tests.estimate.builders import (
+    GGML_TYPES,
+    framework,
+    gguf,
+    kv_cache_bytes,
+    rows,
+    scenario,
+    text_model,
+)
 from tests.models.gguf_files import Entry, metadata_of, write
 from tests.models.stored_profile import stored_profile
 

@@ -85,7 +85,7 @@ def test_a_server_samples_for_every_sequence_that_it_may_hold() -> None:
 def test_layers_of_unequal_kinds_are_padded_to_whole_groups() -> None:
     """Gemma 3 27B: 52 sliding layers beside 10 whole ones are kept as 60."""
     found = scenario(model="gemma-3-27b", gpu="H100 SXM5 80 GB", context=131_072)
-    cells = runtime_of(found.framework).cells(found, 1024, found.context_tokens, 1)
+    cells = runtime_of(found.framework).cells(found, 1024, known().policy)
     assert cells.slide == -(-cells.stream_slide * 60 // 52)
     assert cells.full == cells.stream_full
 
@@ -165,5 +165,5 @@ def test_linear_attention_stays_wide_in_nvfp4() -> None:
     ("model", "states"), [("qwen3.6-27b", 2), ("granite-4.0-h-tiny", 3), ("falcon-mamba-7b", 1)]
 )
 def test_vllm_keeps_states_of_beginnings_beside_those_of_sequences(model: str, states: int) -> None:
-    found = scenario(model=model, gpu="H100 SXM5 80 GB")
-    assert runtime_of(found.framework).cells(found, 0, 4096, 5).sequences == 5 * states
+    found = scenario(model=model, gpu="H100 SXM5 80 GB", batch=5)
+    assert runtime_of(found.framework).cells(found, 0, known().policy).sequences == 5 * states

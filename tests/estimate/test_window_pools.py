@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.estimator.kv_cache import cache_shape_of, kv_cache_bytes
+from advisor.estimator.kv_cache import cache_shape_of
 from advisor.runtimes.server import _POOLED
 from advisor.scenario import Scenario
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
 from tests.commands.test_shown import advisor
+from tests.estimate.builders import kv_cache_bytes
 
 
 def scenario(model: str, framework: str = "SGLang") -> Scenario:
