@@ -218,6 +218,12 @@ def in_stages(scenario: Scenario) -> Iterator[Scenario]:
     return (way for way in ways if split_of(way) == "tensor")
 
 
+def singly(other: Scenario) -> Iterator[Scenario]:
+    """Give each of unequal cards by itself, the quickest first."""
+    for card in sorted(other.cards, key=lambda gpu: (-(gpu.bandwidth_bytes_s or 0.0), gpu.name)):
+        yield replace(other, gpu=card, gpus=1, cards=(), idle_cards=len(other.cards) - 1)
+
+
 def copies_heads(scenario: Scenario) -> bool:
     """Whether more cards than key/value heads share a tensor, so that some keep copies."""
     shape, ranks = scenario.model.shape, tensor_ranks(scenario)

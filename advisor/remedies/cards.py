@@ -16,7 +16,8 @@ from advisor.knowledge.catalogue import MAKERS, MOSTLY_RENTED, TOGETHER, CardRow
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import by_identity
 from advisor.reading import find_cards
-from advisor.remedies.assessment import copies_heads, in_stages
+from advisor.remedies.assessment import copies_heads, in_stages, singly
+from advisor.remedies.kv_cache import smaller_caches, with_cache
 from advisor.remedies.option import (
     Base,
     Option,
@@ -26,7 +27,7 @@ from advisor.remedies.option import (
     stored_bytes,
     whole_if_held,
 )
-from advisor.remedies.search import held_share
+from advisor.remedies.search import Plan, bounds, held_share, proved
 from advisor.scenario import Scenario, is_usual_split, offloads, split_of, split_ways
 from advisor.scenario.choices import runs, runs_as_stated
 from advisor.scenario.resolve import default_backend
@@ -317,9 +318,8 @@ RENTED = Remedy("cloud", frozenset({"gpu", "gpus"}), "purchase", told_by="gpu")
 def _fewer(base: Base, *_: object) -> Iterator[Option]:
     """Cards that take turns: the most that share every tensor instead, or the few that hold all.
 
-    Six cards of a server that cannot divide eight heads by six take turns in a pipeline; four of
-    them work on each token together. Where layers are dealt out anyway, several cards add memory
-    alone, which a model that a few of them hold does not need.
+    Six of a server that cannot divide eight heads by six take turns; four work on each token.
+    Where layers are dealt out anyway, more cards than hold the model add nothing.
     """
     scenario = base.scenario
     if scenario.split or scenario.gpus == 1 or offloads(scenario):
@@ -355,16 +355,17 @@ def _fewest(base: Base) -> Iterator[Option]:
 
 
 def _one_of(base: Base) -> Iterator[Option]:
-    """Of unequal cards the one with the most bandwidth that holds all.
+    """Of unequal cards the quickest that holds all, if need be with a smaller cache.
 
     Those that are dealt layers take turns, and of a tensor each takes as much as the smallest can.
     """
-    scenario, idle = base.scenario, len(base.scenario.cards) - 1
-    for gpu in sorted(scenario.cards, key=lambda g: (-(g.bandwidth_bytes_s or 0.0), g.name)):
-        other = replace(scenario, gpu=gpu, gpus=1, cards=(), idle_cards=idle)
-        if cards_hold(base, other, roomy=True):
-            yield make_option(base, FEWER, {"gpu": gpu.name, "gpus": 1}, other)
-            return
+    own, gentle = base.scenario, bounds(base)[0]
+    alone = [Plan(o, {"gpu": o.gpu.name, "gpus": 1}, 1) for o in singly(own) if o.gpu]
+    shared = alone if not base.fits and split_of(own) == "tensor" else []
+    caches = ((p, k) for p in shared for k in smaller_caches(base, p.scenario, gentle))
+    plans = (*alone, *(with_cache(base, plan, kind) for plan, kind in caches))
+    held = (plan for plan in plans if cards_hold(base, plan.scenario, roomy=True))
+    yield from (proved(base, FEWER, plan) for plan in islice(held, 1))
 
 
 FEWER = Remedy("fewer-gpus", frozenset({"gpu", "gpus"}), "setting", _fewer)

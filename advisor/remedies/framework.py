@@ -13,11 +13,12 @@ from advisor.knowledge.merit import FOR_IMAGES
 from advisor.models import text_alone
 from advisor.remedies.cards import that_divide
 from advisor.remedies.formats import in_framework, other_frameworks
+from advisor.remedies.kv_cache import in_placing
 from advisor.remedies.option import Base, Option, Remedy, cards_hold, make_option, may_help
 from advisor.remedies.search import Plan
 from advisor.runtimes import runtime_of
 from advisor.runtimes.commands import can_tell
-from advisor.scenario import Scenario, claimed_share, is_usual_split, offloads, support
+from advisor.scenario import Scenario, claimed_share, is_usual_split, offloads, split_of, support
 from advisor.scenario.capability import by_publisher
 from advisor.scenario.choices import Pair, runs
 from advisor.scenario.figures import Speed, margin_of
@@ -59,6 +60,12 @@ def in_a_server(base: Base) -> Iterator[Scenario]:
             moved = in_framework(base, framework, own.precision)
             yield from [moved] if moved else []
             return
+
+
+def over_unequal(base: Base) -> Iterator[Scenario]:
+    """The request in the program that deals layers out, where a server shares unequal cards."""
+    if base.scenario.cards and split_of(base.scenario) == "tensor" and not base.fits:
+        yield from filter(None, [in_placing(base)])
 
 
 def _is_for_work(own: Scenario) -> bool:

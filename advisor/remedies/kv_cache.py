@@ -17,6 +17,7 @@ from advisor.estimator.limits import (
 )
 from advisor.estimator.placement import cards_of
 from advisor.knowledge.types import Format, Knowledge, KvType
+from advisor.remedies.assessment import singly
 from advisor.remedies.formats import in_framework, worth_having
 from advisor.remedies.option import Base, Effort, Option, Remedy, make_option, may_help
 from advisor.remedies.search import Bounds, Degree, Plan
@@ -241,14 +242,15 @@ _STEP_TOKENS = 256
 
 
 def _shortened(base: Base, *_: object) -> Iterator[Option]:
-    """The longest context that fits, where the request's does not; with room, where it is tight."""
+    """The longest context that fits, on one of unequal cards if more; with room, if it is tight."""
     if base.card_fits and not _wants_room(base):
         return
-    context = _shorter(base.scenario, base.knowledge, tight=base.card_fits)
-    if context is None or context < least_context(base.scenario):
-        return
-    other = replace(base.scenario, context_tokens=context)
-    if can_tell(other, "context"):
+    own, tight = base.scenario, base.card_fits
+    ways = [own, *(() if tight or own.split else singly(own))]
+    found = [(_shorter(way, base.knowledge, tight=tight) or 0, way) for way in ways]
+    context, way = max(found, key=lambda pair: pair[0])
+    other = replace(way, context_tokens=context)
+    if context and context >= least_context(way) and can_tell(other, "context"):
         yield make_option(base, SHORTER, {"context": context}, other)
 
 
@@ -259,12 +261,9 @@ def _wants_room(base: Base) -> bool:
 
 
 def _shorter(scenario: Scenario, knowledge: Knowledge, *, tight: bool = False) -> int | None:
-    """The longest context that leaves a margin, else the longest that fits, in steps of 256 tokens.
+    """The longest that leaves a margin, else that fits, in steps of 256 tokens; None: no shorter.
 
     ``tight`` says that it fits tightly, and so much should stay free that it no longer does.
-
-    Returns:
-        None where none fits, or where that is no shorter.
     """
     least = _loose_bytes(scenario, knowledge) if tight else spare_bytes(scenario, knowledge)
 

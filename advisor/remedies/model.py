@@ -20,7 +20,12 @@ from advisor.knowledge.types import Format
 from advisor.models.stored_tensors import Model
 from advisor.remedies.assessment import merit_points, outlook_of
 from advisor.remedies.formats import Sized, faithful_formats
-from advisor.remedies.framework import in_a_server, small_step_plans, text_alone_plans
+from advisor.remedies.framework import (
+    in_a_server,
+    over_unequal,
+    small_step_plans,
+    text_alone_plans,
+)
 from advisor.remedies.kv_cache import part_out, where_a_part_moves
 from advisor.remedies.option import (
     Base,
@@ -33,7 +38,7 @@ from advisor.remedies.option import (
     sized_record,
     stored_bytes,
 )
-from advisor.remedies.search import Plan, held_share, holding, holds_few
+from advisor.remedies.search import Plan, held_share, holds_enough
 from advisor.scenario import Scenario, can_split, offloads, support
 from advisor.scenario.choices import how_had
 from advisor.scenario.choices import runs as can_run
@@ -69,10 +74,7 @@ def propose(base: Base, *_: object) -> Iterator[Option]:
 
 
 def _next_smaller(base: Base, smaller: Sequence[Model], tried: Collection[str]) -> Iterator[Option]:
-    """The next smaller of the same series that fits, though a newer model outdoes it.
-
-    Prompts, tools and fine-tunes carry over to it.
-    """
+    """The next smaller of the series that fits, though outdone: prompts and tools carry over."""
     own, oldest = base.scenario.model, base.knowledge.policy["peer_oldest_year"]
     least = max(min(own.parameters * _LEAST_OF_A_STEP, _LARGE), _SMALL)
     if (own.released or "") < f"{oldest:.0f}":
@@ -94,12 +96,12 @@ def _series(model: Model) -> str:
 
 
 def _not_outdone(base: Base, model: Model, options: Sequence[Option]) -> Option | None:
-    """Give the request with another model, if that fits and none of the options outdoes it.
+    """Give the request with another model, if that fits and no option outdoes it.
 
     Nothing is worked out for one that a quick better one outdoes, however quick it is itself.
     """
     enough = base.knowledge.policy["quick_tok_s"]
-    better = _better(base, model, holding(base, options, 100.0))
+    better = (new for new in _better(base, model, options) if holds_enough(base, new.scenario))
     if any(new.speed and new.speed.decode_tok_s.estimate >= enough for new in better):
         return None
     option = _in_best_format(base, model, REMEDY)
@@ -107,8 +109,9 @@ def _not_outdone(base: Base, model: Model, options: Sequence[Option]) -> Option 
 
 
 def _is_outdone(base: Base, old: Option, options: Sequence[Option]) -> bool:
-    """Whether a better model fits too, about as large and fast."""
-    fair = holding(base, options, held_share(base, old.scenario))
+    """Whether a better model fits too, about as large and fast, with as many of the requests."""
+    held = held_share(base, old.scenario)
+    fair = [x for x in options if holds_enough(base, x.scenario, held)]
     return any(_is_as_quick(base, new, old) for new in _better(base, old.scenario.model, fair))
 
 
@@ -155,15 +158,22 @@ def _in_best_format(base: Base, model: Model, remedy: Remedy) -> Option | None:
 
 
 def _placed(base: Base, model: Model) -> tuple[Plan, Format] | None:
-    """Wholly on the cards where they hold it, else split as was stated; with its format."""
-    own = base.scenario
+    """Wholly on the cards where they hold it, else split as was stated; with its format.
+
+    The first that holds enough of the requests, else the one that holds the most.
+    """
+    own, placed = base.scenario, list[tuple[float, Plan, Format]]()
     whole = [replace(own, gpu_layers=None, cpu_experts=0)] if offloads(own) else []
-    for start in (*in_a_server(base), *whole, own):
-        scenario = _with_model(base, start, model)
+    for start in (*in_a_server(base), *whole, own, *over_unequal(base)):
+        scenario = None if placed and offloads(start) else _with_model(base, start, model)
         for plan in _ways(base, scenario) if scenario else ():
             if precision := _best_format(base, plan.scenario):
-                return plan, precision
-    return None
+                there = replace(plan.scenario, precision=precision)
+                placed.append((held_share(base, there), plan, precision))
+                if holds_enough(base, there):
+                    return plan, precision
+                break
+    return max(placed, key=lambda one: one[0])[1:] if placed else None
 
 
 def _ways(base: Base, scenario: Scenario) -> Iterator[Plan]:
@@ -256,7 +266,7 @@ def _most_stored(base: Base, scenario: Scenario) -> float:
 def _peer_models(base: Base, related: Collection[str]) -> Sequence[Option]:
     """Recent models of other families and the same kind, the best that fit.
 
-    Those with which a server holds hardly any of the requests come besides.
+    Those with which a server holds only some of the requests come besides.
     """
     kinds = {(base.scenario.model.family, moe) for moe in (False, True)}
     found, few = list[Option](), list[Option]()
@@ -267,7 +277,7 @@ def _peer_models(base: Base, related: Collection[str]) -> Sequence[Option]:
         option = _not_outdone(base, model, [*found, *few]) if model and kind not in kinds else None
         if option:
             kinds.add(kind)
-            (few if holds_few(base, option) else found).append(option)
+            (found if holds_enough(base, option.scenario) else few).append(option)
         if len(found) == _MOST_PEERS:
             break
     return [*found, *few[:_MOST_PEERS]]
@@ -294,10 +304,7 @@ def _most_held(base: Base, ram: int = 0) -> float:
 
 
 def _recent(base: Base, own: Model, least: float, most: float) -> Sequence[ModelRow]:
-    """List recent models of a size, a kind and no other purpose: the best, then the largest.
-
-    A model that reads images too may stand for one that does not.
-    """
+    """List recent models of a size, a kind (or images too) and no other purpose, best first."""
     oldest = base.knowledge.policy["peer_oldest_year"]
     kinds = {own.modality, "vision"} if own.modality == "text" else {own.modality}
     found = (
@@ -319,8 +326,7 @@ def _with_model(base: Base, scenario: Scenario, model: Model) -> Scenario | None
     context = min(context, trained) if trained else context
     if context <= scenario.depth_tokens or (scenario.cpu_experts and not model.shape.moe):
         return None
-    layers = scenario.gpu_layers
-    if layers is not None and layers > model.shape.layers:
+    if (scenario.gpu_layers or 0) > model.shape.layers:
         return None
     if model.shape.mla and scenario.kv_cache_k is not scenario.kv_cache_v:
         return None
@@ -328,10 +334,7 @@ def _with_model(base: Base, scenario: Scenario, model: Model) -> Scenario | None
 
 
 def _mixtures(base: Base, *_: object) -> Iterator[Option]:
-    """Mixtures of experts about as large as a dense model that is slow here, the best first.
-
-    A token reads a small part of them, so they are quick where memory is wide and slow.
-    """
+    """Mixtures about as large as a dense model that is slow here: a token reads a part of them."""
     own, slow = base.scenario.model, base.knowledge.policy["mixture_below_tok_s"]
     if not base.fits:
         yield from _beside_ram(base)
@@ -349,10 +352,7 @@ def _mixtures(base: Base, *_: object) -> Iterator[Option]:
 
 
 def _beside_ram(base: Base) -> Iterator[Option]:
-    """Mixtures that run where the model does not fit, with what is too much of them in RAM.
-
-    In the usual format of the program, or as released; the best first, one of each family.
-    """
+    """Mixtures that run where the model does not fit, with what is too much in RAM, best first."""
     own, families = base.scenario, set[str]()
     start = where_a_part_moves(base)
     if start is None:

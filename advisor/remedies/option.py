@@ -19,7 +19,7 @@ from advisor.knowledge.vocabulary import FactValue
 from advisor.models import model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.reading.known import as_tuned, tells_instruct
-from advisor.remedies.assessment import best_shared, known_outlook, outlook_of, quality_loss
+from advisor.remedies.assessment import best_shared, known_outlook, outlook_of, quality_loss, singly
 from advisor.scenario import Scenario, can_split, offloads, split_of
 from advisor.scenario.asked_format import precision_asked, server_caches
 from advisor.scenario.capability import makes, repository_of
@@ -159,9 +159,7 @@ def on_the_larger(base: Base, other: Scenario) -> Scenario:
     """
     if not other.cards or other.split or split_of(other) != "tensor":
         return other
-    largest = max(other.cards, key=lambda card: (card.bandwidth_bytes_s or 0.0, card.name))
-    left = len(other.cards) - 1
-    alone = replace(other, gpu=largest, gpus=1, cards=(), idle_cards=left)
+    alone = next(singly(other))
     return alone if cards_hold(base, alone, roomy=True) else other
 
 

@@ -285,20 +285,15 @@ def held_share(base: Base, scenario: Scenario) -> float:
 
 def holds_few(base: Base, option: Option) -> bool:
     """Whether a server would hold hardly any of the requests, and too few to be busy."""
-    hardly = held_share(base, option.scenario) < base.knowledge.policy["hardly_held_percent"]
-    return hardly and not _is_busy(base, option)
+    least = base.knowledge.policy["hardly_held_percent"]
+    return not holds_enough(base, option.scenario, least)
 
 
-def _is_busy(base: Base, option: Option) -> bool:
-    """Whether it holds enough requests at once to keep a server busy."""
-    held = held_share(base, option.scenario) / 100 * base.scenario.batch
-    return held >= base.knowledge.policy["busy_sequences"]
-
-
-def holding(base: Base, options: Sequence[Option], share: float) -> Sequence[Option]:
-    """Those that hold most of the requests, keep a server busy or hold as large a share."""
-    least = min(share, base.knowledge.policy["few_held_percent"])
-    return [o for o in options if held_share(base, o.scenario) >= least or _is_busy(base, o)]
+def holds_enough(base: Base, scenario: Scenario, least: float = 100.0) -> bool:
+    """Whether a what-if holds this share of the requests, in %, or as many as keep it busy."""
+    share = held_share(base, scenario)
+    busy = share / 100 * base.scenario.batch >= base.knowledge.policy["busy_sequences"]
+    return share >= least or busy
 
 
 def _mark_held(base: Base, option: Option, marks: Mapping[str, set[str]]) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 import advisor
+from advisor.report.assembly import document
+from advisor.report.pages import render_markdown
+from tests.remedies.asking import advised
 
 
 def _first(**asked: object) -> dict[str, object]:
@@ -49,3 +52,34 @@ def test_of_unequal_cards_that_cannot_share_every_tensor_one_may_hold_it() -> No
     ).rows()[0]
     assert first["action"] == "fewer-gpus"
     assert first["change"] == {"gpu": "GeForce RTX 3090", "gpus": 1}
+
+
+LONG = {"gpu": "RTX 3090 + RTX 3060:12GB", "model": "qwen3-30b-a3b-instruct-2507",
+        "precision": "AWQ", "context": 65536, "framework": "vLLM"}  # fmt: skip
+
+
+def test_the_larger_alone_keeps_a_smaller_cache_where_it_then_holds_what_was_asked() -> None:
+    first = advisor.advise(**LONG).rows()[0]
+    assert first["action"] == "fewer-gpus"
+    assert first["change"] == {"gpu": "GeForce RTX 3090", "gpus": 1, "kv_cache": "fp8"}
+    assert "--kv-cache-dtype fp8" in str(first["command"])
+
+
+def test_a_shorter_context_is_that_of_the_card_that_holds_more_alone() -> None:
+    answer = advised(**LONG)
+    shared = answer.break_even.max_context_tokens or 0
+    alone = advised(**{**LONG, "gpu": "RTX 3090"}).break_even.max_context_tokens or 0
+    [shorter] = [option for option in answer.options if option.action == "shrink-context"]
+    assert shared < shorter.scenario.context_tokens < alone
+    assert shorter.change["gpu"] == "GeForce RTX 3090"
+    said = " ".join(render_markdown(document(answer)).split())
+    assert "In equal shares it only just fits with at most" in said
+
+
+def test_a_smaller_model_may_be_dealt_out_where_a_server_shares_unequal_cards_alike() -> None:
+    first = advisor.advise(
+        gpu="RTX 3090 + RTX 3060:12GB", model="mistral-large-instruct-2411", framework="SGLang"
+    ).rows()[0]
+    assert first["action"] == "smaller-model"
+    assert "'framework': 'llama.cpp'" in str(first["change"])
+    assert "-sm layer" in str(first["command"])

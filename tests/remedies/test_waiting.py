@@ -85,3 +85,20 @@ def test_a_server_that_runs_hears_of_both_too() -> None:
     assert changes.index(both) < changes.index({"precision": "FP8"})
     held = {str(o.change): o.memory.held_sequences or 0 for o in advice.options}
     assert held[str(both)] > max(held[str({"precision": "FP8"})], held[str({"kv_cache": "fp8"})])
+
+
+@pytest.mark.parametrize(
+    ("gpu", "model", "precision", "context"),
+    [
+        ("2x RX 7900 XTX", "llama-4-scout-17b-16e-instruct", "INT4", 65536),
+        ("2x RTX 5060 Ti 16GB", "qwen3-next-80b-a3b-instruct", "Q6_K", 32768),
+    ],
+)
+def test_a_smaller_model_that_holds_all_goes_before_what_holds_fewer(
+    gpu: str, model: str, precision: str, context: int
+) -> None:
+    asked = {"gpu": gpu, "model": model, "precision": precision, "context": context}
+    first = advised(**asked, batch=8, ram_gib=128).recommendations[0].option
+    assert first.action == "smaller-model"
+    assert first.memory.held_sequences in {8, None}
+    assert first.memory.host_weights_bytes == 0
