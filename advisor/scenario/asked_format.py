@@ -49,7 +49,7 @@ def formats_named(text: str, knowledge: Knowledge) -> tuple[Format, ...]:
     if bits is None:
         return read_format(knowledge, text).formats
     meant = (f for f in knowledge.formats.values() if f.class_bits == bits and f.offered)
-    return tuple(f for f in meant if not (f.floats and support.says_integers(text, bits)))
+    return tuple(f for f in meant if not (f.floats and support.is_other(f, text)))
 
 
 def formats_for(text: str, model: Model | None, knowledge: Knowledge) -> tuple[Format, ...]:
@@ -80,9 +80,8 @@ def taken_said(
     ``named`` is what the name of the model says of the format.
     """
     of_caches = _caches_said(request, knowledge, framework)
-    of_runtime = runtime_said(knowledge, request.framework, framework)
     of_format = _format_said(request.precision, named, chosen, framework, knowledge)
-    return (*of_format, *of_caches, *of_runtime)
+    return (*of_format, *of_caches, *runtime_said(knowledge, request.framework, framework))
 
 
 def _format_said(
@@ -93,7 +92,8 @@ def _format_said(
     if named and chosen not in formats_named(named, knowledge):
         return (f"The name says {named}, the stated precision {text}: that is what is sized.",)
     if text == chosen.name or is_family(text):
-        return ()
+        how = f"{chosen.name}, which holds floats: in integers it is not released or does not run"
+        return (f"{text} is sized as {how}.",) * support.is_other(chosen, text)
     own = in_words_of(text, framework.formats)
     read = read_format(knowledge, bits_of_family(own, named))
     if own != text and GGUF_TYPE.fullmatch(text.casefold()):

@@ -211,7 +211,8 @@ def download_facts(
     """Tell rules where the weights come from, and whether it was seen or is a publisher's habit."""
     tag = _library_tag(model, precision) if framework.library_tags and not head else None
     seen = tag is not None or ((model.hf_id or "", precision.name) in _files().seen and not head)
-    yield "weights.library_size", tag.listed_bytes if tag else None
+    own = _library_tag(model, precision, loaded=False) if framework.library_tags else None
+    yield "weights.library_size", own.listed_bytes if own else None
     yield "weights.download", download_of(framework, precision, model, head=head)
     yield "weights.download_seen", seen or not _is_gguf(framework, precision)
     yield "weights.own_files", model.hf_id is None or model.stored is not None
@@ -219,9 +220,8 @@ def download_facts(
 
 def _is_gguf(framework: Framework, precision: Format) -> bool:
     """Whether the framework reads the format from a GGUF file, 16 bits included."""
-    return precision.kind == "gguf" or (
-        framework.places_layers and precision.family == "unquantized"
-    )
+    plain = framework.places_layers and precision.family == "unquantized"
+    return plain or precision.kind == "gguf"
 
 
 def seen_gguf(model: Model, precision: Format, *, head: bool = False) -> str | None:
@@ -253,8 +253,7 @@ def _usual_gguf(model: Model, precision: Format, repositories: Sequence[str]) ->
     size = _size_gb(model, precision)
     for publisher, tags, most, end in _files().usual if size and repositories else ():
         for repository in repositories:
-            of_it = repository.partition("/")[0] == publisher
-            if of_it and precision.name in tags and size <= most:
+            if repository.startswith(f"{publisher}/") and precision.name in tags and size <= most:
                 named = repository.removesuffix(_END) + end if end else repository
                 return _tagged(named, tags[precision.name])
     return None
@@ -279,8 +278,7 @@ class _Files(Struct, frozen=True):
 
     usual: Sequence[tuple[str, Mapping[str, str], float, str]]
     """Publisher, tags of the formats that it usually has, up to how many GB, where if elsewhere."""
-    seen: Mapping[tuple[str, str], str]
-    """Model and format -> a repository that was seen to hold it."""
+    seen: Mapping[tuple[str, str], str]  # model and format -> where it was seen
     models: Collection[str]  # the models among these
     heads: Mapping[str, Sequence[str]]  # model -> where files hold the layer that drafts
     beside: Mapping[str, Sequence[str]]  # model -> repositories that the public list does not name
@@ -293,8 +291,7 @@ _HEADS, _BESIDE = "mtp", "also"  # before a line of such a repository
 def _files() -> _Files:
     text = (data_dir("knowledge") / GGUF_FILE).read_text("utf-8")
     lines = [line.split("\t") for line in text.splitlines() if line and line[0] != "#"]
-    habits = (line for line in lines if line[0] == "*")
-    usual = [(line[1], _tags(line[2]), float(line[3]), "".join(line[4:])) for line in habits]
+    usual = [(r[1], _tags(r[2]), float(r[3]), "".join(r[4:])) for r in lines if r[0] == "*"]
     kinds: dict[str, dict[str, tuple[str, ...]]] = {_HEADS: {}, _BESIDE: {}}
     seen: dict[tuple[str, str], str] = {}
     for first, second, third, *_ in lines:
@@ -388,11 +385,14 @@ def ollama_from(model: Model, precision: Format) -> str:
     return f"hf.co/{seen}" if seen else f"./{gguf(model, precision)}"
 
 
-def _library_tag(model: Model, precision: Format) -> Tag | None:
+def _library_tag(model: Model, precision: Format, *, loaded: bool = True) -> Tag | None:
+    """Find the tag; to be loaded, where no file is as large as was counted and its is larger."""
     from advisor.reading.format_patterns import tag_of  # noqa: PLC0415  of one framework
 
     own = model.stored or "gguf" in (model.hf_id or "gguf").casefold()
-    return None if own else tag_of(model.name, precision.name)
+    tag = None if own else tag_of(model.name, precision.name)
+    other = tag and tag.listed_bytes and "qat" not in tag.name and seen_gguf(model, precision)
+    return None if loaded and other else tag
 
 
 def projector(model: Model) -> str | None:

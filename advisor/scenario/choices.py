@@ -93,8 +93,7 @@ class Choices:
     def held_pair(self, pair: Pair, text: str, model: Model) -> Pair:
         """Of a family name (INT4) take the format that somebody is known to publish the model in.
 
-        The best of them that the framework runs, those with slow kernels last; what was chosen
-        where none is known.
+        The best that it runs, floats (of INT4) and slow kernels last; else what was chosen.
         """
         precision, framework = pair
         if not is_family(text) or is_obtainable(framework, precision, model):
@@ -103,7 +102,11 @@ class Choices:
         held = (f for f in meant if self.runs(framework, f) and is_obtainable(framework, f, model))
         best = min(
             held,
-            key=lambda f: (f.family in SLOW_KERNELS, *support.quality_order(f)),
+            key=lambda f: (
+                support.is_other(f, text),
+                f.family in SLOW_KERNELS,
+                *support.quality_order(f),
+            ),
             default=precision,
         )
         return best, framework
@@ -119,20 +122,21 @@ class Choices:
                     if self.runs(candidate, self._knowledge.formats[name]):
                         return self._knowledge.formats[name], candidate
         return self.first_pair(
-            candidates, formats_for(text, self._sample[1], self._knowledge), family=is_family(text)
+            candidates, formats_for(text, self._sample[1], self._knowledge), text * is_family(text)
         )
 
     def _usual(self, framework: Framework) -> Sequence[str]:
         return framework.usual_formats or (support.own_sixteen(self._sample[1]), DEFAULT_PRECISION)
 
     def first_pair(
-        self, candidates: Sequence[Framework], formats: Sequence[Format], *, family: bool = False
+        self, candidates: Sequence[Framework], formats: Sequence[Format], family: str = ""
     ) -> Pair | None:
         """Find the first framework that runs one of the formats, and its best one.
 
         What the publisher released goes before everything else, then formats of as many bits. A
         ``family`` name (INT8) leaves the format open: what computes step by step in Python goes
-        last then, and of formats of one quality that goes first in which the card computes.
+        last then, of formats of one quality that goes first in which the card computes, and floats
+        stand back where it says integers.
         """
         tried = sorted(candidates, key=attrgetter("step_by_step")) if family else candidates
         gpu = self._sample[0]
@@ -142,6 +146,7 @@ class Choices:
                 if len(fitting) > 1:
                     fitting.sort(
                         key=lambda f: (
+                            support.is_other(f, family),
                             *support.quality_order(f),
                             family and not (gpu and support.is_native(f, gpu)),
                             candidate.formats.index(f.name),
@@ -299,8 +304,8 @@ def choose(
     choices = choices_for(knowledge, gpu, model)
     if asked == USUAL:
         found = found or choices.asked_pair(asked, chosen)
-    family = len(formats) > 1 and is_family(asked)
-    found = found or choices.first_pair(chosen, formats, family=family)
+    family = asked if len(formats) > 1 and is_family(asked) else ""
+    found = found or choices.first_pair(chosen, formats, family)
     if found and family:
         found = choices.held_pair(found, asked, model)
     found = found or (_beyond(formats, framework, gpu, model) if framework else None)

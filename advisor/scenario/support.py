@@ -26,7 +26,6 @@ _FAMILY_BITS = {
     "int8": 8, "8bit": 8, "q8": 8, "w8": 8, "int4": 4, "4bit": 4, "q4": 4, "w4": 4,
     "int6": 6, "int5": 5, "int3": 3, "3bit": 3, "int2": 2, "2bit": 2,
 }  # fmt: skip
-_FULL_BYTE = 8
 _GROUP = re.compile(r"[-_ ](?:gs?|group[-_ ]?)\d{2,3}$")
 
 
@@ -35,13 +34,13 @@ def family_bits(text: str) -> int | None:
     return _FAMILY_BITS.get("".join(filter(str.isalnum, _GROUP.sub("", text.casefold()))))
 
 
-def says_integers(text: str, bits: int) -> bool:
-    """Whether a family name means integers alone: INT8 does.
+def is_other(precision: Format, text: str) -> bool:
+    """Whether it holds floats where a family name says integers, which INT8 means alone.
 
-    INT4 does not: what is published in 4-bit floats is published in no integers, and cards that
-    multiply them lack kernels for integers in some runtimes.
+    INT4 does not: what is published in 4-bit floats may be published in no integers, and cards
+    that multiply them lack kernels for integers in some runtimes.
     """
-    return bits == _FULL_BYTE and text.strip().casefold().startswith("int")
+    return precision.family in FLOAT_UNITS and text.strip().casefold().startswith("int")
 
 
 def runs_kv(framework: Framework, kind: KvType, gpu: Gpu | None, shape: Shape | None) -> bool:

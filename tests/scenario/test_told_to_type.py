@@ -307,3 +307,13 @@ def test_beside_what_is_slower_than_reading_a_smaller_format_on_the_cards_is_tol
     assert "in system RAM" in slow
     assert "free on the fullest card" in whole
     assert "--precision IQ2_M" in whole
+
+
+def test_int4_means_integers_where_there_are_any_and_floats_are_said() -> None:
+    asked = {"precision": "INT4", "framework": "vLLM", "gpu": "RTX 5070 Ti"}
+    found = [
+        resolve(request_from({**asked, "model": model}), load_knowledge())
+        for model in ("deepseek-r1:8b", "gpt-oss-20b")
+    ]
+    assert [one.precision.name for one in found] == ["AWQ 4-bit", "MXFP4"]
+    assert ["which holds floats" in " ".join(one.read_as) for one in found] == [False, True]
