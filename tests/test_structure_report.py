@@ -123,7 +123,7 @@ AT_MOST = {
     "circles of packages": 0,
     "imports in functions, our modules": 56,
     "longest import chain": 34,
-    "longest with imports in functions": 41,
+    "longest with imports in functions": 42,
     "modules of at most 60 lines": 5,
     "modules used by one only": 55,
     "modules that one advise loads": 115,

@@ -17,7 +17,6 @@ from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import by_identity
 from advisor.reading import find_cards
 from advisor.remedies.assessment import copies_heads, in_stages, singly
-from advisor.remedies.kv_cache import smaller_caches, with_cache
 from advisor.remedies.option import (
     Base,
     Option,
@@ -27,7 +26,15 @@ from advisor.remedies.option import (
     stored_bytes,
     whole_if_held,
 )
-from advisor.remedies.search import Plan, bounds, held_share, proved
+from advisor.remedies.search import (
+    Plan,
+    bounds,
+    held_share,
+    proved,
+    smaller_caches,
+    that_divide,
+    with_cache,
+)
 from advisor.scenario import Scenario, is_usual_split, offloads, split_of, split_ways
 from advisor.scenario.choices import runs, runs_as_stated
 from advisor.scenario.resolve import default_backend
@@ -330,15 +337,6 @@ def _fewer(base: Base, *_: object) -> Iterator[Option]:
         yield from _fewest(base)
     elif other := that_divide(base, scenario):
         yield make_option(base, FEWER, {"gpus": other.gpus}, other)
-
-
-def that_divide(base: Base, scenario: Scenario) -> Scenario | None:
-    """The most of the cards that work on each token together and hold it; None where none do."""
-    for count in range(0 if scenario.cards else scenario.gpus - 1, 1, -1):
-        other = replace(scenario, gpus=count, idle_cards=scenario.gpus - count)
-        if is_usual_split(other) and cards_hold(base, other):
-            return other
-    return None
 
 
 def _fewest(base: Base) -> Iterator[Option]:

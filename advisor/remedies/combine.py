@@ -21,7 +21,7 @@ from advisor.remedies.cards import LARGER, MORE, RENTED
 from advisor.remedies.formats import REMEDY as OTHER_FORMAT
 from advisor.remedies.formats import smaller_formats, with_format
 from advisor.remedies.framework import small_step_plans, text_alone_plans
-from advisor.remedies.kv_cache import BATCH, CONTEXT, in_placing, smaller_caches, with_cache
+from advisor.remedies.kv_cache import BATCH, CONTEXT, in_placing
 from advisor.remedies.kv_cache import EXPERTS_DEGREE as EXPERTS
 from advisor.remedies.kv_cache import LAYERS_DEGREE as LAYERS
 from advisor.remedies.machines import on_machines
@@ -36,8 +36,10 @@ from advisor.remedies.search import (
     least_decode,
     proved,
     ram_limit,
+    smaller_caches,
     solved,
     stretched,
+    with_cache,
 )
 from advisor.scenario import Scenario, offloads, support
 from advisor.scenario.asked_format import SLOW_KERNELS

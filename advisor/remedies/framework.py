@@ -11,11 +11,10 @@ from advisor.estimator.speed_rates import MODELLED_FROM_GPUS
 from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.merit import FOR_IMAGES
 from advisor.models import text_alone
-from advisor.remedies.cards import that_divide
 from advisor.remedies.formats import in_framework, other_frameworks
 from advisor.remedies.kv_cache import in_placing
 from advisor.remedies.option import Base, Option, Remedy, cards_hold, make_option, may_help
-from advisor.remedies.search import Plan
+from advisor.remedies.search import Plan, that_divide
 from advisor.runtimes import runtime_of
 from advisor.runtimes.commands import can_tell
 from advisor.scenario import Scenario, claimed_share, is_usual_split, offloads, split_of, support

@@ -32,7 +32,7 @@ from advisor.remedies.formats import (
     with_format,
     worth_having,
 )
-from advisor.remedies.kv_cache import BATCH, CONTEXT, smaller_caches, with_cache
+from advisor.remedies.kv_cache import BATCH, CONTEXT
 from advisor.remedies.kv_cache import LAYERS_DEGREE as LAYERS
 from advisor.remedies.option import Base, Option, Remedy, cards_hold, stored_bytes
 from advisor.remedies.search import (
@@ -42,8 +42,10 @@ from advisor.remedies.search import (
     bounds,
     held_share,
     proved,
+    smaller_caches,
     solved,
     stretched,
+    with_cache,
     within_reach,
 )
 from advisor.scenario import Scenario, support

@@ -6,11 +6,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter, le
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.knowledge.types import Format, Knowledge, KvType
 from advisor.remedies.assessment import outlook_of
-from advisor.remedies.option import EFFORTS, Base, Effort, Option, Remedy, make_option
-from advisor.scenario import Scenario, offloads
+from advisor.remedies.option import (
+    EFFORTS,
+    Base,
+    Effort,
+    Option,
+    Remedy,
+    cards_hold,
+    make_option,
+)
+from advisor.runtimes.commands import can_tell
+from advisor.scenario import Scenario, is_usual_split, offloads, support
 from advisor.scenario.figures import held_percent
 from advisor.scenario.images import least_context
 
@@ -319,3 +329,50 @@ def _mark_best(group: Sequence[Option], marks: Mapping[str, set[str]]) -> None:
             marks["option.fastest"].add(option.key)
         if option.memory.required_bytes == closest:
             marks["option.smallest_step"].add(option.key)
+
+
+def that_divide(base: Base, scenario: Scenario) -> Scenario | None:
+    """The most of the cards that work on each token together and hold it; None where none do."""
+    for count in range(0 if scenario.cards else scenario.gpus - 1, 1, -1):
+        other = replace(scenario, gpus=count, idle_cards=scenario.gpus - count)
+        if is_usual_split(other) and cards_hold(base, other):
+            return other
+    return None
+
+
+def smaller_caches(base: Base, scenario: Scenario, limits: Bounds) -> Sequence[KvType]:
+    """Cache types below the present one, one per number of bits, the largest first."""
+    kinds = (kind for kind in smaller_kinds(base, scenario) if limits.takes_cache(kind))
+    return sorted(kinds, key=lambda kind: -int(kind.bits))
+
+
+def with_cache(base: Base, plan: Plan, kind: KvType) -> Plan:
+    """Keep the cache in a smaller type."""
+    scenario = replace(plan.scenario, kv_cache_k=kind, kv_cache_v=kind)
+    return plan.then(scenario, cache_change(base, kind), "setting")
+
+
+def smaller_kinds(base: Base, scenario: Scenario) -> Iterator[KvType]:
+    """Smaller types that the runtime has here, in its order, the first of each number of bits."""
+    seen: set[int] = set()
+    for name in scenario.framework.kv_types:
+        kind = base.knowledge.kv_types[name]
+        smaller = kind.bits < scenario.kv_cache_k.bits and int(kind.bits) not in seen
+        if smaller and _can_cache(scenario, kind):
+            seen.add(int(kind.bits))
+            yield kind
+
+
+def _can_cache(scenario: Scenario, kind: KvType) -> bool:
+    """Whether the runtime can keep its cache in this type here, and its command can say so."""
+    flash_ok = scenario.flash_attention or not kind.needs_flash_attention
+    runs = support.runs_kv(scenario.framework, kind, scenario.gpu, scenario.model.shape)
+    other = replace(scenario, kv_cache_k=kind, kv_cache_v=kind)
+    return flash_ok and runs and not support.slow_cache(other) and can_tell(other, "kv_cache")
+
+
+def cache_change(base: Base, kind: KvType) -> dict[str, object]:
+    """The keys that ask for a cache type, as the request asked for its own."""
+    if base.request.kv_cache_k or base.request.kv_cache_v:
+        return {"kv_cache_k": kind.name, "kv_cache_v": kind.name}
+    return {"kv_cache": kind.name}

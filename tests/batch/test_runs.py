@@ -180,7 +180,8 @@ def test_formats_that_are_none_are_refused(
 
 def test_an_explicit_request_keeps_its_id_and_line(capsys: Capture, tmp_path: Path) -> None:
     rows = (
-        "id,gpu,model,precision\nmine,rtx 4090,llama 3 8b,q4_k_m\nagain,RTX4090,llama-3-8b,Q4_K_M"
+        "id,gpu,model,precision\nmine,rtx 4090,phi 3 medium,q4_k_m\n"
+        "again,RTX4090,phi-3-medium,Q4_K_M"
     )
     outcome = batch(capsys, write(tmp_path, rows, "rows.csv"), tmp_path / "out")
     assert outcome.code == 0
