@@ -18,6 +18,7 @@ from advisor.remedies.search import Plan, that_divide
 from advisor.runtimes import runtime_of
 from advisor.runtimes.commands import can_tell
 from advisor.scenario import Scenario, claimed_share, is_usual_split, offloads, split_of, support
+from advisor.scenario.asked_format import AT_WORK
 from advisor.scenario.capability import by_publisher
 from advisor.scenario.choices import Pair, runs
 from advisor.scenario.figures import Speed, margin_of
@@ -26,7 +27,6 @@ from advisor.units import steady
 
 _ALONE: Final = {"framework"}
 _PLACED: Final = {"gpu_layers", "cpu_experts"}
-_AT_WORK: Final = {"workstation", "datacenter"}
 
 
 def _others(base: Base, *_: object) -> Iterator[Option]:
@@ -68,7 +68,7 @@ def over_unequal(base: Base) -> Iterator[Scenario]:
 
 
 def _is_for_work(own: Scenario) -> bool:
-    return own.gpus > 1 or (own.gpu is not None and own.gpu.segment in _AT_WORK)
+    return own.gpus > 1 or (own.gpu is not None and own.gpu.segment in AT_WORK)
 
 
 def speeds_elsewhere(

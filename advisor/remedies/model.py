@@ -191,13 +191,13 @@ def _best_format(base: Base, scenario: Scenario) -> Format | None:
     Where a server then holds few requests, the first that holds more, else half as many as any.
     """
     found: list[tuple[float, Format]] = []
-    policy, spare = base.knowledge.policy, spare_bytes(scenario, base.knowledge)
+    known, most = base.knowledge, _most_stored(base, scenario)
+    policy, spare = known.policy, spare_bytes(scenario, known)
     for precision, stored in _formats(base, scenario):
         other = replace(scenario, precision=precision)
-        held = stored <= _most_stored(base, other) and can_split(other)
-        free = free_bytes(other, base.knowledge) if held else -1
+        free = free_bytes(other, known) if stored <= most and can_split(other) else -1
         if free is None or free >= spare:
-            speed = outlook_of(other, base.knowledge).speed if other.batch == 1 else None
+            speed = outlook_of(other, known).speed if other.batch == 1 else None
             slow = speed and speed.decode_tok_s.estimate < policy["thinking_speed"]
             found.append((0.0 if slow else held_share(base, other), precision))
             if found[-1][0] > policy["few_held_percent"]:

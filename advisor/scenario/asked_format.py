@@ -211,7 +211,7 @@ def _caches_said(request: Request, knowledge: Knowledge, framework: Framework) -
 
 
 _FULL: Final = frozenset({"BF16", "FP16"})
-_AT_WORK: Final = frozenset({"workstation", "datacenter"})
+AT_WORK: Final = frozenset({"workstation", "datacenter"})
 _SERVED: Final = 0.8  # of the cards, for weights: a server claims 0.92 with its cache
 
 
@@ -230,7 +230,7 @@ def server_caches(
     gpu, model, cards = on
     many = (request.batch or 1) >= knowledge.policy["server_from_sequences"]
     several = cards > 1 == cards.bit_count() and asked in _FULL and not request.split
-    room = cards * (gpu.vram_bytes or 0) if gpu and gpu.segment in _AT_WORK else 0
+    room = cards * (gpu.vram_bytes or 0) if gpu and gpu.segment in AT_WORK else 0
     shared = several and 2 * model.parameters <= _SERVED * room
     on_server = shared or (many and gpu is not None and gpu.segment == "datacenter")
     kept = tuple(kind.name for kind in caches)
