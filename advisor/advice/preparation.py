@@ -272,6 +272,8 @@ def published_warnings(request: Request, scenario: Scenario) -> Iterator[str]:
         )
     if support.is_published(precision, model) or precision.name == model.held_format:
         yield f"{said}, so that is what is sized."
+    elif request.ram_gib and not request.framework:
+        yield f"{said}. Beside the system RAM {scenario.framework.name} takes {precision.name}."
     else:
         yield f"{said}, which does not run here; {precision.name} is sized instead."
 

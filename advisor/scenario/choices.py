@@ -256,8 +256,7 @@ def candidates(
     one is meant.
     """
     if framework:
-        inside = [knowledge.frameworks[name] for name in framework.loads_with]
-        return inside or [framework]
+        return [knowledge.frameworks[name] for name in framework.loads_with] or [framework]
     known = list(knowledge.frameworks.values())
     if serves:
         known.sort(key=lambda f: not _serves(f, serves))
@@ -288,27 +287,31 @@ def choose(
     split: bool = False,
     serves: Caches = (),
     cards: int = 1,
-) -> tuple[Format, Framework]:
+    beside_ram: bool = False,
+) -> Pair:
     """Settle on one format and one framework.
 
-    ``split`` says that the request places layers or experts itself; ``serves`` are types of the
-    cache, where a server is meant that no framework states; so many ``cards`` have to share the
-    model.
+    ``split``: the request places layers or experts itself; ``serves``: types of the cache, where
+    a server is meant that no framework states; ``cards``: so many share the model;
+    ``beside_ram``: system RAM is stated for what they do not hold.
 
     Raises:
         CannotRunError: Nothing runs it; the message says why and what does.
     """
-    no_card = framework is None and gpu is None
-    found = _card_free(knowledge, formats, model) if no_card else None
+    found = None if framework or gpu else _card_free(knowledge, formats, model)
     chosen = candidates(knowledge, framework, split=split, serves=serves)
     choices = choices_for(knowledge, gpu, model)
-    if asked == USUAL:
-        found = found or choices.asked_pair(asked, chosen)
+    found = found or (choices.asked_pair(asked, chosen) if asked == USUAL else None)
     family = asked if len(formats) > 1 and is_family(asked) else ""
     found = found or choices.first_pair(chosen, formats, family)
     if found and family:
         found = choices.held_pair(found, asked, model)
     found = found or (_beyond(formats, framework, gpu, model) if framework else None)
+    is_open = gpu and gpu.segment != "datacenter" and (family or asked in {USUAL, PUBLISHED})
+    if found and beside_ram and is_open:
+        room = has_room(found[0], gpu, model, cards, knowledge.policy)
+        placed = () if room else candidates(knowledge, None, split=True)
+        return choices.asked_pair(family or USUAL, placed) or found
     if found:
         return found
     message = _nothing_runs(
@@ -354,9 +357,7 @@ def _wider(
     )
 
 
-def _card_free(
-    knowledge: Knowledge, formats: Sequence[Format], model: Model
-) -> tuple[Format, Framework] | None:
+def _card_free(knowledge: Knowledge, formats: Sequence[Format], model: Model) -> Pair | None:
     """Take what has buffers known apart from any card (llama.cpp) where sizes alone are asked."""
     framework = next((f for f in knowledge.frameworks.values() if f.card_free), None)
     if framework is None or support.unsized(framework, model.shape):
@@ -390,9 +391,8 @@ def _nothing_runs(
     if framework and support.unsized(framework, model.shape):
         held = (knowledge.formats[name] for name in framework.formats)
         if not any(has_room(one, gpu, model, cards, knowledge.policy) for one in held):
-            there = "cards" if cards > 1 else "card"
-            fits = f"its weights do not fit on the {there} in any format of {framework.name}"
-            listed = f"{fits}, and {listed}"
+            there = f"the card{'s' * (cards > 1)} in any format of {framework.name}"
+            listed = f"its weights do not fit on {there}, and {listed}"
     met = {gpu and gpu.vendor, *(one.kind for one in formats)}
     verb = "be sized" if framework and not met.isdisjoint(framework.not_sized) else "run"
     if asked in {USUAL, PUBLISHED} and reasons:

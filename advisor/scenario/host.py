@@ -192,17 +192,17 @@ def _usual_rates(gpu: Gpu | None, policy: Mapping[str, float]) -> Range:
 def _usual_channels(gpu: Gpu | None, gib: float | None, policy: Mapping[str, float]) -> Range:
     """Give the channels of machines with such a card; where RAM is stated, what it can fill.
 
-    With less than fills a server it may be a desktop.
+    With less than fills a server it may be a desktop, with more than a desktop takes it is none.
     """
-    least = most = policy["ram_desktop_channels"]
-    segment = gpu.segment if gpu else "consumer"
-    if segment in _SERVERS:
-        fewest, every = (policy[f"ram_server_{end}_channels"] for end in ("least", "most"))
-        filled = gib * GIB // policy["ram_server_module_bytes"] if gib else every
-        return Range(fewest if filled >= fewest else least, min(every, max(filled, most)))
-    if segment == "workstation":
-        most = policy["ram_workstation_most_channels"]
-    return Range(least, most)
+    ends = ("desktop", "workstation_most", "server_least", "server_most")
+    desktop, workstation, fewest, every = (policy[f"ram_{end}_channels"] for end in ends)
+    segment, stated = gpu.segment if gpu else "consumer", (gib or 0) * GIB
+    if segment in _SERVERS or stated > policy["ram_desktop_usual_bytes"]:
+        filled = stated // policy["ram_server_module_bytes"] if gib else every
+        larger = workstation if stated > policy["ram_desktop_most_bytes"] else desktop
+        least = fewest if segment in _SERVERS and filled >= fewest else larger
+        return Range(least, min(every, max(filled, desktop)))
+    return Range(desktop, workstation if segment == "workstation" else desktop)
 
 
 def _said(kind: RamKind, cpu: Cpu | None, rates: Range, channels: Range, bandwidth: Range) -> str:

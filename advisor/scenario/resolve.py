@@ -117,6 +117,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
             on=(gpu, model, cards.count if cards and not cards.each else 0),
         ),
         cards=cards.count if cards else 1,
+        beside_ram=bool(request.ram_gib and not request.framework),
     )  # fmt: skip
     mixed = read.mixed and precision.name == read.precision and not request.precision
     told = taken_said(request, read.precision, precision, framework, knowledge)

@@ -34,6 +34,9 @@ def test_unstated_bandwidth_is_that_of_machines_with_such_a_card() -> None:
     assert ends("Tesla P40", 32) == pytest.approx((42.656, 204.8)), "it may be a desktop"
     assert ends("Tesla P40", 16) == pytest.approx((42.656, 102.4))
     assert ends("GeForce RTX 4090", 8) == pytest.approx((42.656, 102.4))
+    assert ends("GeForce RTX 4090", 192) == pytest.approx((42.656, 102.4)), "four of 48 GiB"
+    assert ends("GeForce RTX 4090", 256) == pytest.approx((42.656, 614.4)), "a server's, maybe"
+    assert ends("GeForce RTX 4090", 512) == pytest.approx((85.312, 614.4)), "no desktop takes it"
     assert ends("Apple M2 Max") is None, "one memory: nothing lies beside it"
 
 
@@ -87,3 +90,18 @@ def test_a_remedy_on_another_card_takes_the_ram_beside_that_one() -> None:
     for option in advice.options:
         again = run_again(advice, option)
         assert again.scenario.ram_bandwidth_ends == option.scenario.ram_bandwidth_ends, option.key
+
+
+def test_stated_ram_takes_what_the_cards_do_not_hold() -> None:
+    def taken(gpu: str, model: str, **more: object) -> tuple[str, str]:
+        stated = {"ram_gib": 256.0, **more}
+        found = resolve(Request(gpu=gpu, model=model, **stated), KNOWLEDGE)  # type: ignore[arg-type]
+        return found.framework.name, found.precision.name
+
+    assert taken("4x RTX 3090", "DeepSeek-R1") == ("llama.cpp", "Q4_K_M")
+    assert taken("2x RTX 3090", "Qwen3-235B-A22B", precision="INT4") == ("llama.cpp", "Q4_K_M")
+    assert taken("4x RTX 3090", "DeepSeek-R1", ram_gib=None) == ("vLLM", "FP8"), "none is stated"
+    assert taken("4x RTX 3090", "DeepSeek-R1", precision="FP8") == ("vLLM", "FP8")
+    assert taken("4x RTX 3090", "DeepSeek-R1", framework="vLLM") == ("vLLM", "FP8")
+    assert taken("8x H100", "DeepSeek-R1") == ("vLLM", "FP8"), "a server has RAM anyway"
+    assert taken("2x RTX 4090", "Qwen3-4B-FP8") == ("vLLM", "FP8"), "the cards hold it"
