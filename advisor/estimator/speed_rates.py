@@ -27,6 +27,7 @@ from advisor.estimator.speed_tables import (
 from advisor.knowledge.catalogue import ALONE
 from advisor.knowledge.types import CardEngine, Format, Framework, Gpu, Knowledge
 from advisor.scenario.figures import Evidence
+from advisor.scenario.support import never_there
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import UserSpeeds
@@ -182,7 +183,9 @@ def _rate(
             tables, gpu, key, precision, architecture=architecture, user=user, prefill=prefill
         )
     prefill = reached_by_engine(tables.prefill, gpu, precision, engine.overhead_s)
-    if prefill is None:
+    if never_there(framework, gpu):
+        prefill = None
+    elif prefill is None:
         prefill = _llamacpp_prefill(speeds, gpu, backend, precision, architecture)
     if prefill and user_prefill:
         prefill = replace(prefill, tflops=prefill.tflops * user_prefill)

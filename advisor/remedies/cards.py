@@ -31,11 +31,12 @@ from advisor.remedies.search import (
     bounds,
     held_share,
     proved,
+    read_again,
     smaller_caches,
     that_divide,
     with_cache,
 )
-from advisor.scenario import Scenario, is_usual_split, offloads, split_of, split_ways
+from advisor.scenario import Scenario, is_usual_split, offloads, split_of, split_ways, support
 from advisor.scenario.choices import runs, runs_as_stated
 from advisor.scenario.resolve import default_backend
 from advisor.units import GIB
@@ -203,17 +204,19 @@ def _card_option(base: Base, scenario: Scenario) -> Option:
 def on_card(base: Base, card: Gpu, *, any_format: bool = False) -> Scenario | None:
     """The request on another card; None where its framework or format does not run there.
 
-    With ``any_format`` the format is going to change too, so need not run.
+    ``any_format``: the format is going to change too, so need not run.
     """
     scenario, known = base.scenario, base.knowledge
     if base.request.backend and default_backend(card) != scenario.backend:
         return None
-    setup = scenario.framework, scenario.precision, card, scenario.model
-    if not any_format and not runs_as_stated(known, *setup):
+    framework, precision = scenario.framework, read_again(base, card)
+    runs_it = any_format or runs_as_stated(known, framework, precision, card, scenario.model)
+    if support.never_there(framework, card) or not runs_it:
         return None
     return replace(
         scenario,
         gpu=card,
+        precision=precision,
         gpus=1 if scenario.cards or card.stands_alone else scenario.gpus,
         cards=(),
         backend=scenario.backend if base.request.backend else default_backend(card),
@@ -282,8 +285,7 @@ def _beside(base: Base, gpu: Gpu, second: Gpu) -> Scenario | None:
     now = base.scenario
     with suppress(UserError):
         cards = find_cards(base.knowledge, f"{gpu.name}{TOGETHER}{second.name}")
-        setup = now.framework, now.precision, cards.gpu, now.model
-        if cards.each and runs(base.knowledge, *setup):
+        if cards.each and runs(base.knowledge, now.framework, now.precision, cards.gpu, now.model):
             return replace(now, gpu=cards.gpu, gpus=cards.count, cards=cards.each)
     return None
 

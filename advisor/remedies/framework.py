@@ -62,8 +62,13 @@ def in_a_server(base: Base) -> Iterator[Scenario]:
 
 
 def over_unequal(base: Base) -> Iterator[Scenario]:
-    """The request in the program that deals layers out, where a server shares unequal cards."""
-    if base.scenario.cards and split_of(base.scenario) == "tensor" and not base.fits:
+    """The request in the program that deals layers out, where a server shares unequal cards.
+
+    So where the server has left the card behind.
+    """
+    own = base.scenario
+    shares = own.cards and split_of(own) == "tensor"
+    if not base.fits and (shares or support.never_there(own.framework, own.gpu)):
         yield from filter(None, [in_placing(base)])
 
 

@@ -76,14 +76,16 @@ def moved_to_ram(base: Base) -> Iterator[Option]:
 def where_experts_move(base: Base) -> Scenario | None:
     """The request in a program that can move experts: its own or llama.cpp; None: in neither.
 
-    Ollama runs llama.cpp and has no setting for experts. A server that was asked for stays.
+    Ollama runs llama.cpp and has no setting for experts. A server that was asked for stays, if it
+    has not left the card behind.
     """
     own = base.scenario.framework
     if own.expert_offload and own.places_layers:
         return base.scenario
     if own.places_layers:
         return in_placing(base, base.scenario.precision)
-    return None if base.request.framework else in_placing(base)
+    stays = base.request.framework and not support.never_there(own, base.scenario.gpu)
+    return None if stays else in_placing(base)
 
 
 def where_a_part_moves(base: Base) -> Scenario | None:

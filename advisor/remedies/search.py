@@ -8,7 +8,7 @@ from operator import itemgetter, le
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.knowledge.types import Format, Knowledge, KvType
+from advisor.knowledge.types import Format, Gpu, Knowledge, KvType
 from advisor.remedies.assessment import outlook_of
 from advisor.remedies.option import (
     EFFORTS,
@@ -21,6 +21,8 @@ from advisor.remedies.option import (
 )
 from advisor.runtimes.commands import can_tell
 from advisor.scenario import Scenario, is_usual_split, offloads, support
+from advisor.scenario.asked_format import precision_asked
+from advisor.scenario.choices import choices_for
 from advisor.scenario.figures import held_percent
 from advisor.scenario.images import least_context
 
@@ -338,6 +340,17 @@ def that_divide(base: Base, scenario: Scenario) -> Scenario | None:
         if is_usual_split(other) and cards_hold(base, other):
             return other
     return None
+
+
+def read_again(base: Base, card: Gpu) -> Format:
+    """What was asked means on another card, where another engine reads the format of today's."""
+    own = base.scenario
+    if own.precision.name in own.framework.formats:
+        return own.precision
+    asked = precision_asked(base.request, own.model, own.framework)
+    choices = choices_for(base.knowledge, card, own.model)
+    pair = choices.default_pair(asked, own.framework, own.model, split=False, serves=())
+    return pair[0] if pair else own.precision
 
 
 def smaller_caches(base: Base, scenario: Scenario, limits: Bounds) -> Sequence[KvType]:

@@ -51,7 +51,7 @@ _TAKEN_BACK = frozenset({"qwen3_5", "qwen3_5_moe", "nemotron_h"})
 """Whose recurrent states it keeps per drafted token (``llm_arch_supports_rs_rollback``)."""
 _COMPUTE = "compute buffer: fitted to llama.cpp's own reports"
 _PIPELINE = "compute buffer: copies for several cards taken from one published log"
-_INDEX = "compute buffer: scores of the token index, as one step or, at the upper end, head by head"
+_INDEX = "compute buffer: scores of the token index; at the upper end the masks made of them too"
 _ROWS = "split: small tensors are taken as divided by rows too, scratch memory as the upper end"
 
 
@@ -114,8 +114,8 @@ class LlamaCpp(Runtime):
         low = central - found.device + found.device_low
         high = central - found.device + found.device_high
         why = () if found.exact else (_COMPUTE,)
-        if graph.index_heads:
-            scores = index_scores(scenario, graph, cells)
+        if graph.indexed:
+            scores = index_scores(scenario, cells)
             central, high, why = central + scores.central, high + scores.high, (_INDEX,)
         if split_of(scenario) == "row":
             high, why = high + scratch_of_rows(scenario, graph), (_ROWS,)

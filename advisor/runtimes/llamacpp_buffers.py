@@ -45,8 +45,8 @@ class GraphShape(Struct, frozen=True):
     latent_plain: int
     """The same without, less the part that grows with the context."""
     latent_width: int
-    index_heads: int
-    """Heads that score tokens by an index; 0 without."""
+    indexed: bool
+    """Whether an index picks the tokens that are attended to."""
     layers: int
     state_floats: int
     """Recurrent state of one layer and sequence."""
@@ -108,7 +108,7 @@ def graph_shape(model: Model) -> GraphShape:
         ),
         latent_plain=heads * (2 * mla.kv_lora_rank + mla.rope_dim) + 3 * h if mla else 0,
         latent_width=mla.kv_lora_rank + mla.rope_dim if mla else 0,
-        index_heads=mla.index_heads if mla else 0,
+        indexed=bool(mla and mla.index_heads),
         layers=shape.layers,
         state_floats=state.state_elements if state else 0,
         conv_floats=state.conv_elements * (state.conv_kernel - 1) // state.conv_kernel
@@ -231,15 +231,16 @@ def scratch_of_rows(scenario: Scenario, graph: GraphShape) -> int:
     return 4 * tokens * graph.ffn
 
 
-def index_scores(scenario: Scenario, graph: GraphShape, cells: Cells) -> Range:
+def index_scores(scenario: Scenario, cells: Cells) -> Range:
     """Size the scores of a token index: of every cached token for each one computed, in float32.
 
-    Source: ``src/models/glm-dsa.cpp``; read, not measured. Where no kernel takes it as one step,
-    every head has scores of its own, twice.
+    Source: ``src/models/glm-dsa.cpp``; read, not measured. One step sums them over the heads (pull
+    request 27877: CUDA, Metal, Vulkan and SYCL have it, else the processor); the upper end are the
+    masks that are made of them too.
     """
     tokens = min(scenario.context_tokens * scenario.batch, LOGICAL_BATCH, scenario.ubatch)
     whole = FLOAT_BYTES * tokens * cells.stream_full
-    return Range(whole, 0, whole * (1 + 2 * graph.index_heads))
+    return Range(whole, 0, 3 * whole)
 
 
 def cuda_cache_copies(scenario: Scenario, graph: GraphShape, cells: Cells) -> int:

@@ -8,6 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.estimator import estimate_memory, free_bytes
+from advisor.knowledge import load_knowledge
+from advisor.models import model_from_record
 from advisor.scenario import Scenario
 from advisor.scenario.figures import Memory
 from tests.estimate.builders import (
@@ -235,6 +237,16 @@ def test_a_latent_cache_is_kept_whole_by_every_shard() -> None:
     base = {"framework": framework("vllm"), "precision": FP16}
     one, two = (memory(on_card(80, "deepseek-v2-lite", gpus=n, **base)) for n in (1, 2))
     assert two.kv_cache_bytes == 2 * one.kv_cache_bytes
+
+
+def test_a_token_index_is_scored_once_for_all_its_heads() -> None:
+    cards = {"gpus": 8, "context_tokens": 32_768, "batch": 64}
+    known = load_knowledge()
+    model = model_from_record(known.models["DeepSeek-V3.2"], known)
+    runtime = replace(framework("llama.cpp"), sized_states=("index",))
+    found = memory(on_card(32, model, framework=runtime, **cards))
+    scores = 512 * 64 * 32_768 * 4
+    assert found.high_bytes - found.required_bytes < 8 * 3 * scores
 
 
 def test_a_draft_model_adds_its_weights_and_cache() -> None:

@@ -99,6 +99,14 @@ def test_gguf_files_are_likely_had_where_the_publishers_make_them(
     assert is_likely_had(known.frameworks["llama.cpp"], known.formats[precision], found) is had
 
 
+def test_a_card_to_buy_is_given_what_was_asked_as_its_own_server_reads_it() -> None:
+    given = {"gpu": "GTX 1080 Ti", "model": "deepseek-r1-distill-qwen-32b", "framework": "vLLM"}
+    bought = [o for o in advised(**given, precision="INT4").options if o.effort == "purchase"]
+    larger = [o.scenario for o in bought if o.action in {"upgrade-gpu", "cloud"}]
+    assert larger
+    assert not [one for one in larger if one.precision.kind == "gguf"]
+
+
 def test_an_error_names_the_usual_format_where_none_was_asked_for() -> None:
     with pytest.raises(RequestError) as told:
         advised(gpu="4x L40S", model="glm-5", framework="vLLM")

@@ -17,6 +17,7 @@ from advisor.models.shape import Shape
 from advisor.models.stored_tensors import Model
 from advisor.reading import find_gpu
 from advisor.reading.known import ModelRead
+from advisor.remedies.assessment import outlook_of
 from advisor.remedies.formats import sized_formats
 from advisor.runtimes.commands import command_for
 from advisor.scenario import support
@@ -140,6 +141,9 @@ def test_servers_without_machine_code_for_volta(knowledge: Knowledge, framework:
     if framework == "vLLM":  # an older release runs there
         said = variant_warnings(request, resolve(request, knowledge), knowledge)
         assert "0.19.1, the last release on PyTorch 2.10" in " ".join(said)
+        speed = outlook_of(resolve(request, knowledge), knowledge).speed
+        assert speed
+        assert speed.first_token_s is None
     else:
         assert framework in str(problems_of(request, knowledge)[0])
 
