@@ -309,7 +309,7 @@ def choose(
     found = found or (_beyond(formats, framework, gpu, model) if framework else None)
     is_open = gpu and gpu.segment != "datacenter" and (family or asked in {USUAL, PUBLISHED})
     if found and beside_ram and is_open:
-        room = has_room(found[0], gpu, model, cards, knowledge.policy)
+        room = has_room(found[0], gpu, model, cards, knowledge.policy) or found[1].places_layers
         placed = () if room else candidates(knowledge, None, split=True)
         return choices.asked_pair(family or USUAL, placed) or found
     if found:

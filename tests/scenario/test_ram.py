@@ -104,4 +104,5 @@ def test_stated_ram_takes_what_the_cards_do_not_hold() -> None:
     assert taken("4x RTX 3090", "DeepSeek-R1", precision="FP8") == ("vLLM", "FP8")
     assert taken("4x RTX 3090", "DeepSeek-R1", framework="vLLM") == ("vLLM", "FP8")
     assert taken("8x H100", "DeepSeek-R1") == ("vLLM", "FP8"), "a server has RAM anyway"
+    assert taken("RTX 5090", "gpt-oss-120b") == ("llama.cpp", "MXFP4_MOE"), "as published"
     assert taken("2x RTX 4090", "Qwen3-4B-FP8") == ("vLLM", "FP8"), "the cards hold it"
