@@ -19,7 +19,7 @@ from advisor.rules.engine.base import Firing, OptionFacts
 from advisor.rules.language.model import PerTerm, Rule, RuleSet, Score, what_held
 from advisor.scenario.figures import certainty_of, partly_guessed
 
-_ALTERNATIVES = 3
+_ALTERNATIVES, _NEAR = 3, 0.6
 _FRAMEWORK_FACT, _EFFORT = "option.framework", "option.effort"
 _HOLDS_FEW, _HOLDS_MOST, _USABLE = "option.holds_few", "option.holds_most", "option.usable_speed"
 _HELD, _THEN_HELD, _RUNS = "memory.held_share", "option.held_share", frozenset({"fits", "tight"})
@@ -195,7 +195,8 @@ def _best_of_each_action(
     best = []
     for items in (_most_held_first(of_one, values, now) for of_one in by_action.values()):
         first = items[0]
-        others = dict.fromkeys(i.option for i in items if i.option != first.option)
+        near = (i for i in items if i.score >= _NEAR * first.score)
+        others = dict.fromkeys(i.option for i in near if i.option != first.option)
         runners_up = _runners_up(first.option, list(others), values)
         best.append(_Marked(first.rule, first.option, first.score, runners_up))
     return sorted(best, key=_order)

@@ -342,7 +342,7 @@ def _fewer(base: Base, *_: object) -> Iterator[Option]:
 
 
 def _fewest(base: Base) -> Iterator[Option]:
-    """The fewest, half of the cards at most, that hold all that the cards at hand hold."""
+    """The fewest, half at most, that hold all that the cards do, up to those with room."""
     scenario = base.scenario
     for count in range(1, scenario.gpus // 2 + 1):
         other = replace(scenario, gpus=count, idle_cards=scenario.gpus - count)
@@ -351,7 +351,8 @@ def _fewest(base: Base) -> Iterator[Option]:
             held, now = (m.held_sequences or scenario.batch for m in (option.memory, base.memory))
             if held >= now:
                 yield option
-                return
+                if option.margin == "ample":
+                    return
 
 
 def _one_of(base: Base) -> Iterator[Option]:

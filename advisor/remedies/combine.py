@@ -43,10 +43,10 @@ from advisor.remedies.search import (
 )
 from advisor.scenario import Scenario, offloads, support
 from advisor.scenario.asked_format import SLOW_KERNELS
+from advisor.scenario.capability import is_likely_had
 from advisor.scenario.figures import held_percent
 
-_MOST_STEPS = 3
-_MOST_OFFERED, _MOST_FOUND, _FEW_FOUND = 6, 8, 2
+_MOST_STEPS, _MOST_FOUND, _FEW_FOUND = 3, 8, 2
 _ALL, _FULL_BITS = 100.0, 16
 _FORMAT, _CACHE, _FRAMEWORK = "format", "cache", "framework"
 _OTHER_MACHINE = frozenset({MORE.action, LARGER.action, RENTED.action})
@@ -160,10 +160,7 @@ def _is_clearly_faster(base: Base, found: Option, others: Sequence[Option]) -> b
 
 
 def _replaces(base: Base, option: Option) -> bool:
-    """Whether other hardware alone does, with room, and is of the kind there is.
-
-    A laptop takes no other card, and a machine that shares its memory is no card.
-    """
+    """Whether other hardware alone does, with room, and is of the kind there is."""
     usable = option.fits and option.margin != "thin" and not holds_few(base, option)
     own, other = base.scenario.gpu, option.scenario.gpu
     if not usable or option.action != LARGER.action or own is None or other is None:
@@ -234,7 +231,7 @@ def _fewest_steps(
             moved = _FRAMEWORK in start.change
             more = steps < most and (moved or all(offloads(one.scenario) for one in found))
             larger = islice(_proved(search.on_card(), steps + 1), _FEW_FOUND if more else 0)
-            return [*best_of(found, _MOST_OFFERED), *best_of(larger, _FEW_FOUND)]
+            return [*best_of(found, _MOST_FOUND), *best_of(larger, _FEW_FOUND)]
     return []
 
 
@@ -248,9 +245,8 @@ def _proved(search: _Search, steps: int) -> Iterator[Option]:
 def _starts(base: Base) -> Iterator[Plan]:
     """The request as it stands and, where that framework places no layers, in one that does."""
     yield _served(Plan(base.scenario))
-    if base.scenario.framework.places_layers:
-        return
-    if moved := in_placing(base):
+    moved = None if base.scenario.framework.places_layers else in_placing(base)
+    if moved:
         yield _served(Plan(moved, {_FRAMEWORK: moved.framework.name}, 1, "rebuild"))
 
 
@@ -265,14 +261,19 @@ def _served(plan: Plan) -> Plan:
 
 def _search(base: Base, start: Plan, limits: Bounds) -> _Search:
     scenario = start.scenario
-    formats = smaller_formats(base, scenario, limits)
-    if scenario.framework.serves_batches and not limits.slow:
-        formats = [one for one in formats if one.family not in SLOW_KERNELS]
+    formats = _usual(scenario, smaller_formats(base, scenario, limits))
     if _FRAMEWORK in start.change:
         formats.insert(0, scenario.precision)
     kinds = smaller_caches(base, scenario, limits) if base.memory.kv_cache_bytes else []
     degrees = [degree for degree in _DEGREES if degree.applies(scenario, limits)]
     return _Search(base, start, limits, formats, kinds, degrees)
+
+
+def _usual(scenario: Scenario, formats: Sequence[Format]) -> list[Format]:
+    """Leave out what repositories lack that hold a smaller one of as many bits."""
+    had = [is_likely_had(scenario.framework, one, scenario.model) for one in formats]
+    bits = [one.class_bits if held else 0 for one, held in zip(formats, had, strict=True)]
+    return [f for n, f in enumerate(formats) if had[n] or f.class_bits not in bits[n:]]
 
 
 class _Search(Struct, frozen=True):
@@ -293,10 +294,8 @@ class _Search(Struct, frozen=True):
     def may_fit(self) -> bool:
         """One look ahead: does it fit with every change at its extreme."""
         plan = self._with_format(self._with_cache(), len(self.formats) - 1)
-        return self._holds(plan, [d for d in self.degrees if d is not LAYERS]) or (
-            LAYERS in self.degrees
-            and self._holds(plan, [d for d in self.degrees if d is not EXPERTS])
-        )
+        less = ([d for d in self.degrees if d is not left] for left in (LAYERS, EXPERTS))
+        return any(self._holds(plan, degrees) for degrees in less)
 
     def sets(self, steps: int) -> Iterator[Plan]:
         """Every set of so many changes that fits, with its best format and least degrees."""

@@ -269,13 +269,15 @@ def in_framework(base: Base, framework: Framework, precision: Format) -> Scenari
 
 def smaller_formats(base: Base, scenario: Scenario, limits: Bounds) -> list[Format]:
     """Formats of the scenario's framework that are smaller than its own, the largest first."""
-    own = stored_bytes(base, scenario)
+    own, quick = stored_bytes(base, scenario), scenario.framework.serves_batches and not limits.slow
+    slow = SLOW_KERNELS if quick else ()
     return [
         precision
         for precision, stored in sized_formats(scenario, base.knowledge)
         if stored < own
         and precision is not scenario.precision
         and limits.takes(precision)
+        and precision.family not in slow
         and _can_share(scenario, precision)
         and not support.is_unpacked(precision, scenario.model, scenario.gpu)
     ]

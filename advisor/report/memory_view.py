@@ -28,8 +28,9 @@ _PARTS = {
     "compute_buffer_bytes": "part.compute",
     "overhead_bytes": "part.overhead",
 }
-_WORTH_SAYING = 4 * 1024**3
-"""Bytes in system RAM from which on a report names them; embeddings alone are less."""
+_LEAST_SAID, _WORTH_SAYING = 1024**3, 4 * 1024**3
+"""Bytes in system RAM from which on a report names them: where they are a quarter of the weights,
+and in any case."""
 _MOST = 2 / 3
 """Weights that take this share of what is needed decide."""
 _FULL_BITS = 15.5
@@ -174,7 +175,8 @@ def _looked_up(doc: Advice) -> str:
     """What lies in system RAM though nothing was asked to, where that is worth a sentence."""
     held, gpu = doc.memory.host_weights_bytes, doc.scenario.gpu
     aside = bool(split_of(doc)) or bool(gpu and gpu.unified_memory)
-    return "" if aside or held < _WORTH_SAYING else f.amount(held)
+    least = max(_LEAST_SAID, min(_WORTH_SAYING, doc.memory.weights_bytes / 4))
+    return "" if aside or held < least else f.amount(held)
 
 
 def _smaller_format(doc: Advice) -> bool:

@@ -75,6 +75,10 @@ def within_length(doc: Advice, briefs: Mapping[int, str], used: int) -> Choice:
     shown = doc.recommendations[:_REMEDIES]
     while len(shown) > _REMEDIES_SURE and sum(taken[i.rank] for i in shown) + least > budget:
         shown = shown[:-1]
+    first = sum(map(words_in, notes[:1])) - _REASONS_SPARE
+    bought = len(shown) == _REMEDIES_SURE and shown[-1].tradeoff.effort == "purchase"
+    if bought and sum(taken[item.rank] for item in shown) + first > budget:
+        shown = shown[:-1]
     return _filled(shown, notes, briefs, budget - sum(taken[item.rank] for item in shown))
 
 

@@ -35,16 +35,14 @@ def caveats_of(told: Mapping[str, str]) -> list[str]:
 
 def _alternatives(doc: Advice, item: Recommendation) -> list[str]:
     """Name the runners-up by what sets them apart, with what they need and hold."""
-    return [
-        say(
-            "alternative",
-            change=_told_apart(doc, item, other),
-            required=", ".join(
-                filter(None, (f.amount(other.after.required_bytes), _held(doc, other)))
-            ),
-        )
-        for other in item.alternatives
-    ]
+    told = ((_told_apart(doc, item, other), _needed(doc, other)) for other in item.alternatives)
+    return [say("alternative", change=change, required=needed) for change, needed in told]
+
+
+def _needed(doc: Advice, other: Alternative) -> str:
+    needed, ram = f.amount(other.after.required_bytes), _host_ram(other)
+    aside = ram and say("line.ram", size=ram)
+    return ", ".join(filter(None, (needed, aside, _held(doc, other))))
 
 
 def _format_elsewhere(item: Recommendation, setup: SetupDoc) -> str:
@@ -225,7 +223,7 @@ def _saved(item: Recommendation, sign: int) -> str:
     return f.amount(saved) if saved > 0 else ""
 
 
-def _host_ram(item: Recommendation) -> str:
+def _host_ram(item: Recommendation | Alternative) -> str:
     split = _layers(item.setup) or item.setup.cpu_experts
     return f.amount(item.after.host_bytes) if split else ""
 
