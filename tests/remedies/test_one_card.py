@@ -19,7 +19,7 @@ def _first(**asked: object) -> dict[str, object]:
     ("framework", "told"), [("llama.cpp", "-sm none"), ("transformers", "CUDA_VISIBLE_DEVICES=0 ")]
 )
 def test_the_command_leaves_the_other_cards_alone(framework: str, told: str) -> None:
-    first = _first(framework=framework, precision="FP16")
+    first = _first(framework=framework, precision="FP16", context=8192)
     assert (first["action"], first["change"]) == ("fewer-gpus", {"gpus": 1})
     assert told in str(first["command"])
     assert "-ts" not in str(first["command"])
