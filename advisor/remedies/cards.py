@@ -328,7 +328,6 @@ def _fewer(base: Base, *_: object) -> Iterator[Option]:
     """Cards that take turns: the most that share every tensor instead, or the few that hold all.
 
     Six of a server that cannot divide eight heads by six take turns; four work on each token.
-    Where layers are dealt out anyway, more cards than hold the model add nothing.
     """
     scenario = base.scenario
     if scenario.split or scenario.gpus == 1 or offloads(scenario):
