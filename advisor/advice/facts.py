@@ -58,7 +58,7 @@ def scenario_facts(
         _weights(base),
         _memory(base.memory, limits, scenario.batch),
         _speed(base.speed, least_speed(base)),
-        _framework(scenario.framework),
+        _framework(scenario.framework, scenario.gpu),
         _host(base),
         _options_summary(options, tried),
         _timed(base, options),
@@ -251,7 +251,7 @@ def _speed(speed: Speed | None, least: float) -> Pairs:
     yield "speed.evidence", speed.decode_tok_s.evidence
 
 
-def _framework(framework: Framework) -> Pairs:
+def _framework(framework: Framework, gpu: Gpu | None) -> Pairs:
     yield "framework.name", framework.name
     yield "framework.offloads_layers", framework.cpu_offload
     yield "framework.offloads_experts", framework.expert_offload
@@ -259,6 +259,7 @@ def _framework(framework: Framework) -> Pairs:
     yield "framework.speculative", framework.speculative
     yield "framework.multi_gpu", framework.multi_gpu[0] if framework.multi_gpu else "none"
     yield "framework.upkeep", support.upkeep(framework)
+    yield "framework.left_card", bool(support.never_there(framework, gpu))
     yield "framework.serves_batches", framework.serves_batches is True
 
 

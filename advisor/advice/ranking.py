@@ -209,7 +209,8 @@ def _most_held_first(said: list[_Marked], values: _Values, now: FactValue | None
     """
     facts = [values[item.option] for item in said]
     few = next((place for place, of in enumerate(facts) if _holds_fewer(of, now)), len(said))
-    most = next((place for place, of in enumerate(facts) if _serves(of)), 0)
+    served = (place for place, of in enumerate(facts) if _serves(of) and not _holds_fewer(of, now))
+    most = next(served, 0)
     if few >= most:
         return said
     return [*said[:few], said[most], *said[few:most], *said[most + 1 :]]
