@@ -134,10 +134,11 @@ def _outdone(one: Sized, others: Sequence[Sized], scenario: Scenario) -> bool:
 
 @_once("model")
 def faithful_formats(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sized]:
-    """Those of them below 16 bits that lose little, or are likely to."""
+    """Those below 16 bits that lose little, or are likely to; in a server the quick ones."""
     most, model = knowledge.policy["little_loss_percent"], scenario.model
     listed = (knowledge.formats[name] for name in scenario.framework.formats)
-    kind = [one for one in listed if one.family != "unquantized"]
+    left_out = {"unquantized", *(SLOW_KERNELS if scenario.framework.serves_batches else ())}
+    kind = [one for one in listed if one.family not in left_out]
     asked = {one.name for one in kind if (support.format_loss(one, model) or 0.0) <= most}
     sized = _sized(scenario, knowledge, asked)
     return [one for one in sized if _loses_little(one[0], scenario, knowledge)]
