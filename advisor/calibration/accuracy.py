@@ -101,7 +101,8 @@ Structure, priors and filters were chosen with these tables in view, parameters 
 fitted without the runs it is tested on. The choices are few, but they make the figures a little
 better than a new collection would be. Two tables say more about strangers than the first line: the
 *card left out* and the *source left out*, in which a known card is predicted for another person's
-machine.
+machine. Runs of tools that only time the kernels (llama-bench) are predicted without what a program
+that serves does for each token, which `advise` adds.
 """
 
 
@@ -272,8 +273,8 @@ def _ranges(spreads: Mapping[str, Spread], material: Material) -> Iterator[str]:
     yield (
         "What `advise` shows as the 80 % range, as factors on the figure: percentiles of the\n"
         "held-out errors, the tenth and ninetieth, or so far out that the ranges of the others\n"
-        "hold four fifths of one left out; a card or machine held out whole weighs by the root of\n"
-        "its runs.\n"
+        "hold four fifths of one left out; a card or machine held out whole weighs by the power\n"
+        "2/3 of its runs.\n"
         f"Fewer than {LEAST_GROUPS} groups or {LEAST_CARDS} cards only widen what calibration.yaml"
         " states.\n"
     )

@@ -78,6 +78,8 @@ _TENSOR = re.compile(r"\btp=([2-9]\d*)|tensor parallel|TP=([2-9])|sm tensor|-sm 
 _INSTANCES = re.compile(r"\binst=([2-9]\d*)")
 _PIPELINES = re.compile(r"\bpp=([2-9]\d*)")
 _DEVICES = re.compile(r"device: \w+,\w+|pipeline-parallel-size [2-9]")
+_SERVED = re.compile(r"llmfit bench|user=|\bserver\b")
+"""A program that serves samples on the processor and sends each token; llama-bench does neither."""
 _PROMPTS_BETWEEN = re.compile(r"kind=aggregate_output|mean TPOT")
 _BENCH = re.compile(r"cmd='(?:[^']*llama-bench|<path>(?=[^']* -p \d)) (.*)$")
 """A quoted llama-bench, also with its name blotted out: no other program takes a number as -p."""
@@ -121,6 +123,8 @@ class Conditions(Struct, frozen=True):
     """More cards than the row counts."""
     rounded: bool
     """Its publisher says "around": shown as measured, not fitted to."""
+    served: bool
+    """Whether each token was sampled and sent, not only computed."""
     bench_depth: int | None
     """Depth that a quoted llama-bench command sets; -1 where the quotation is cut short."""
 
@@ -150,6 +154,7 @@ def conditions_of(row: Row) -> Conditions:
         prompts_between=bool(_PROMPTS_BETWEEN.search(note)),
         several_devices=bool(_DEVICES.search(note)),
         rounded=note.startswith("around "),
+        served=bool(_SERVED.search(note)) and not _BENCH.search(note),
         bench_depth=_bench_depth(note),
     )  # fmt: skip
 

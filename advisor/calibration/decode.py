@@ -2,10 +2,12 @@
 
 time = (overhead x backend x layers
        + expert and recurrent overheads x backend x layers that have them
-         (experts x builds before today's kernels of theirs)) x line x architecture x program
+         (experts x builds before today's kernels of theirs))
+         x line x architecture x program
      + weights / (bandwidth x base x backend x line x architecture x pair x format x program)
      + cache / (bandwidth x base x backend x line x architecture x pair x program x cache x backend
        x no flash attention)
+     + what a program that serves does for each token
 
 all of it over the card's own factor. That is fitted with the rest, so that a card far from the
 others of its architecture says little of them.
@@ -41,6 +43,7 @@ priors = Priors(
         "overhead": Prior(1.5, 0.7),
         "expert": Prior(1.0, 0.7),
         "recurrent": Prior(0.5, 0.7),
+        "serving": Prior(0.3e-3, 0.7),
         "cache": Prior(0.8, 0.5),
         "efficiency of backend": Prior(1, 0.15),
         "efficiency of architecture": Prior(1, 0.15, heavy=True),
@@ -129,6 +132,7 @@ def terms(run: Run, group_of: GroupOf) -> tuple[Term, ...]:
         (streams * reads.gpu_cache_bytes * speed, cached),
         (_MS_PER_LAYER * layers.experts, experts),
         (_MS_PER_LAYER * layers.recurrent, _launch("recurrent", backend) + wait),
+        (float(run.served), [("serving", 1.0)]),
     ]
     own = (f"card:{scenario.gpu.name}/{backend}", -1.0)
     return tuple(Term(value, (*powers, own)) for value, powers in found if value)

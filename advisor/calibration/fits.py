@@ -142,11 +142,15 @@ def _packed_experts(run: Run, cards: int, policy: Policy) -> Iterator[Term]:
     scenario, reads = run.scenario, run.reads
     assert scenario.gpu
     assert scenario.gpu.bandwidth_bytes_s
-    slow = scenario.backend in policy.packed_experts and stored_bits(scenario.precision) == PACKED
-    if slow and reads.gpu_expert_bytes and not run.family:
+    if _is_packed_apart(run, policy):
         read = reads.touched(scenario.batch) * reads.gpu_expert_bytes
         name = f"packed experts:{scenario.backend}"
         yield Term(read / (cards * scenario.gpu.bandwidth_bytes_s), ((name, 1.0),))
+
+
+def _is_packed_apart(run: Run, policy: Policy) -> bool:
+    packed = run.reads.gpu_expert_bytes and stored_bits(run.scenario.precision) == PACKED
+    return bool(packed) and not run.family and run.scenario.backend in policy.packed_experts
 
 
 def offload_terms(alone: Callable[[Run], float]) -> Callable[[Run], tuple[Term, ...] | None]:
@@ -255,6 +259,7 @@ class Material(Struct, frozen=True):
     """Prompts over several cards that take whole layers."""
     engines: Sequence[Run]
     batches: Sequence[Run]
+    """Several streams; and one, where its experts are read by kernels that only these tell of."""
     splits: Sequence[Run]
     layer_splits: Sequence[Run]
     tensor_splits: Sequence[Run]
@@ -291,10 +296,10 @@ class Fitted(Struct, frozen=True):
             return run.prompt_tokens / self.prefill.seconds(run)
         if run.split:
             seconds = self.offload.seconds(run)
-        elif run.scenario.batch > 1:
-            seconds = self.batch.seconds(run)
+        elif run.family and run.scenario.batch == 1:
+            seconds = self.decode.seconds(run)
         else:
-            seconds = self.decode.seconds(run) if run.family else self.engines.seconds(run)
+            seconds = self.batch.seconds(run)
         return None if seconds is None else run.scenario.batch / seconds
 
 
@@ -309,6 +314,10 @@ def material_of(knowledge: Knowledge) -> Material:
     decode = [run for run in kept if run.metric == "decode"]
     whole = [run for run in decode if not run.split]
     alone = [run for run in whole if run.scenario.batch == 1 and run.scenario.gpus > 1]
+    several = [run for run in whole if run.scenario.batch > 1]
+    since, engines = policy.since, [run for run in whole if is_engine_run(run)]
+    apart = [run for run in engines if _is_packed_apart(run, policy)]
+    recent = [run for run in engines if run.date >= since.get(run.scenario.framework.name, "")]
     layered = [run for run in kept if run.family and run.scenario.gpus > 1 and not run.tensor]
     return Material(
         policy=policy,
@@ -316,16 +325,8 @@ def material_of(knowledge: Knowledge) -> Material:
         single=[run for run in whole if is_single(run)],
         prompts=[run for run in kept if is_prompt(run)],
         layer_prompts=[run for run in layered if run.metric == "prefill" and not run.split],
-        engines=[
-            run
-            for run in whole
-            if is_engine_run(run) and run.date >= policy.since.get(run.scenario.framework.name, "")
-        ],
-        batches=[
-            run
-            for run in whole
-            if run.scenario.batch > 1 and (run.scenario.gpus == 1 or run.tensor)
-        ],
+        engines=[run for run in recent if run not in apart],
+        batches=[*(run for run in several if run.scenario.gpus == 1 or run.tensor), *apart],
         splits=[
             run
             for run in decode

@@ -336,14 +336,14 @@ class Ratios(Struct, frozen=True):
 def ratios_of(held: Sequence[Held]) -> Ratios:
     """Group the runs of one stratum.
 
-    Where whole cards or machines were held out each weighs by the root of its runs, as in the fit,
-    so that neither the one with most runs nor the one with a single odd run sets the range alone.
+    Where whole cards or machines were held out each weighs by the power 2/3 of its runs, as in the
+    fit, so that neither the one with most runs nor one with a single odd run sets the range alone.
     """
     groups: dict[str, list[float]] = defaultdict(list)
     for one in held:
         groups[one.group].append(-one.error)
-    by_root = _are_whole(held)
-    weights = {group: len(rows) ** -0.5 if by_root else 1.0 for group, rows in groups.items()}
+    whole = _are_whole(held)
+    weights = {group: len(rows) ** (-1 / 3) if whole else 1.0 for group, rows in groups.items()}
     return Ratios(groups, weights)
 
 

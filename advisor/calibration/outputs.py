@@ -77,6 +77,8 @@ def _decode(material: Material, fitted: Fitted) -> Iterator[str]:
     yield f"  overhead_ms: {_number(of('overhead'))}"
     yield f"  expert_overhead_ms: {_number(of('expert'))}"
     yield f"  recurrent_overhead_ms: {_number(of('recurrent'))}"
+    yield "  # What a program that serves takes for each token: it samples and sends."
+    yield f"  serving_ms: {_number(1e3 * of('serving'))}"
     yield f"  cache: {_number(of('cache'))}"
     yield from _backends(values)
     yield from _architectures(material, values)

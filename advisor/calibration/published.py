@@ -41,9 +41,9 @@ _INTRO = """\
 One stream in the llama.cpp family. For *another machine* everything of one source was held out and
 its card stayed with others; for *a card nobody measured* the whole card. *Covered* is the share of
 runs inside the 80 % range that `advise` shows for them. It was taken from these very errors, each
-card or machine weighing by the root of its runs; *by the others* is the share inside the range that
-the other cards or machines alone would have given, which is what a new one meets: the last column
-judges by it, and 78 to 82 % of 30 runs or more count as a range of 80 %.
+card or machine weighing by the power 2/3 of its runs; *by the others* is the share inside the range
+that the other cards or machines alone would have given, which is what a new one meets: the last
+column judges by it, and 78 to 82 % of 30 runs or more count as a range of 80 %.
 """
 
 

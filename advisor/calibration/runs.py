@@ -35,16 +35,13 @@ from advisor.scenario.figures import Memory
 
 Metric = Literal["decode", "prefill"]
 SHALLOW_TOKENS = 1024
-_ROOM_TOKENS = 256
-_LEAST_CONTEXT = 4096
+_ROOM_TOKENS, _LEAST_CONTEXT = 256, 4096
 _BUILD = re.compile(r"\((\d{4,5})\)|^(?:b?)(\d{4,5})$")
-_SIZES = (0.7, 1.3)
+_SIZES, _UNKNOWN_SIZE_TFLOPS = (0.7, 1.3), 100.0
 _MOST_FILLED, _MOST_FILLED_SELF_REPORTED = 0.93, 0.78
-_MOST_EFFICIENCY = 1.03
-_LEAST_PROMPT = 64
+_MOST_EFFICIENCY, _LEAST_PROMPT = 1.03, 64
 _LEAST_POWER = 2 / 3
 """Of a card's power: an RTX 3090 (350 W) loses 4 % of one stream at 250 W and 19 % at 220 W."""
-_UNKNOWN_SIZE_TFLOPS = 100.0
 _FLASH_BY_ITSELF = "2025-09"
 """From here on llama.cpp uses flash attention where nothing is said (ggml-org/llama.cpp#15434)."""
 _ASSUMED_RAM_BYTES_S = 89.6e9
@@ -69,6 +66,8 @@ class Run(Struct, frozen=True):
     """The line of the architecture, empty for one that stands alone."""
     source: str
     raw: bool
+    served: bool
+    """Whether its program sampled and sent each token, with no pace of its own for all it does."""
     tensor: bool
     overlapped: bool
     """Whether its engine prepares layers while the card reads."""
@@ -245,6 +244,7 @@ def _run(observation: Observation, knowledge: Knowledge, policy: Policy) -> Run 
         line=policy.lines.get(architecture, ""),
         source=observation.source,
         raw=observation.raw,
+        served=conditions.served and scenario.framework.name not in policy.own_pace,
         tensor=conditions.tensor,
         overlapped=scenario.framework.name in policy.overlapped,
         older=_is_older(policy, (metric, architecture), scenario, measured.date),

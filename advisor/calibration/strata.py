@@ -74,11 +74,12 @@ def _dense(held: Held) -> bool:
 
 def _engine(held: Held, name: str) -> bool:
     is_engine = held.run.scenario.framework.name == name
-    return held.kind == "engine" and held.held_out == "configuration" and is_engine
+    alone = held.kind == "engine" or (held.kind == "batch" and held.run.scenario.batch == 1)
+    return alone and held.held_out == "configuration" and is_engine
 
 
 def _streams(held: Held) -> bool:
-    return held.kind == "batch" and not held.run.family
+    return held.kind == "batch" and not held.run.family and held.run.scenario.batch > 1
 
 
 def _in_ram(held: Held, kind: str, model: str, out: str = "configuration") -> bool:

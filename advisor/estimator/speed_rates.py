@@ -68,6 +68,8 @@ class Rate(Struct, frozen=True):
     """Arithmetic of one card while it reads a prompt."""
     expert_efficiency: float = 1.0
     """How well routed experts are read, against other weights."""
+    serving_s: float = 0.0
+    """What sampling and sending take of each token."""
 
 
 class Speeds(Struct, frozen=True):
@@ -275,6 +277,7 @@ def _family_rate(
         batch=_batch_of(tables, backend),
         prefill=prefill,
         expert_efficiency=(behind.sixteen_bit_experts if precision.name in SIXTEEN_BITS else 1.0),
+        serving_s=0.0 if program in family.programs else family.serving_s,
     )
 
 

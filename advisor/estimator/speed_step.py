@@ -29,7 +29,7 @@ class Layers(Struct, frozen=True):
     """Layers of a model by what they launch."""
 
     all: float
-    """A token mixer and a feed-forward block make one; Nemotron-H counts each as a layer."""
+    """A mixer, a feed-forward block and a shared expert make half a one each."""
     experts: int
     recurrent: int
     """With a recurrent state; a short convolution launches no more than attention does."""
@@ -82,7 +82,9 @@ def layers_of(model: Model) -> Layers:
     short = shape.recurrent is not None and shape.recurrent.kind == "conv"
     recurrent = 0 if short else kinds.count("R") + kinds.count("H")
     halves = 2 * shape.layers - kinds.count("N") - shape.ffn_kinds.count("-")
-    return Layers(halves / 2, shape.ffn_kinds.count("E"), recurrent)
+    experts = shape.ffn_kinds.count("E")
+    shared = experts if shape.moe and shape.moe.shared_width else 0
+    return Layers((halves + shared) / 2, experts, recurrent)
 
 
 def reads_of(scenario: Scenario, memory: Memory, weights: Weights, cache_bytes: float) -> Reads:
@@ -138,6 +140,7 @@ def step_time(scenario: Scenario, tables: Tables, rate: Rate, reads: Reads, sequ
         rate.overhead_s * layers.all
         + rate.expert_overhead_s * layers.experts
         + rate.recurrent_overhead_s * layers.recurrent
+        + rate.serving_s
     )
     start, token = _exchange(scenario, tables, cards)
     experts = reads.gpu_expert_bytes / rate.expert_efficiency

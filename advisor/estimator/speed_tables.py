@@ -23,8 +23,7 @@ from advisor.estimator.speed_fields import (
 )
 from advisor.estimator.speed_prefill import PrefillTables, read_prefill
 
-_POLICY = "calibration.yaml"
-_FITTED = "calibration-fitted.yaml"
+_POLICY, _FITTED = "calibration.yaml", "calibration-fitted.yaml"
 _PER_LAYER_S = 1e-3 / 32
 """Overheads of the files are milliseconds per 32 layers."""
 
@@ -68,6 +67,7 @@ class FamilySpeed(Struct, frozen=True):
     overhead_s: float
     expert_overhead_s: float
     recurrent_overhead_s: float
+    serving_s: float
     cache: float
     """How well the cache is read, against the weights."""
     backends: Mapping[str, Backend]
@@ -243,8 +243,7 @@ def read_tables(calibration: Mapping[str, object]) -> Tables:
     policy = Fields(calibration, "", _POLICY)
     fitted = Fields(calibration.get("fitted"), "", _FITTED)
     cards = policy.group("multi_gpu")
-    batch, offload = fitted.group("batch"), fitted.group("offload")
-    limits = policy.group("limits")
+    batch, limits = fitted.group("batch"), policy.group("limits")
     return Tables(
         family=_family(policy, fitted.group("decode")),
         matches=tuple(map(read_match, policy.lines("architecture_of"))),
@@ -262,7 +261,7 @@ def read_tables(calibration: Mapping[str, object]) -> Tables:
         },
         batch_other=_batch(batch.group("other"), policy.group("batch"), "other"),
         packed_experts=batch.group("packed_experts").numbers(),
-        offload=read_offload(offload),
+        offload=read_offload(fitted.group("offload")),
         layer_split=cards.curve("layer_split_factor"),
         micro_batches_power=cards.number("micro_batches_power"),
         exchange=Exchange(
@@ -291,6 +290,7 @@ def _family(policy: Fields, decode: Fields) -> FamilySpeed:
         overhead_s=decode.number("overhead_ms") * _PER_LAYER_S,
         expert_overhead_s=decode.number("expert_overhead_ms") * _PER_LAYER_S,
         recurrent_overhead_s=decode.number("recurrent_overhead_ms") * _PER_LAYER_S,
+        serving_s=decode.number("serving_ms") * 1e-3,
         cache=decode.number("cache"),
         backends={name: _backend(line) for name, line in decode.group("backends").groups().items()},
         architectures={

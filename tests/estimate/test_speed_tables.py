@@ -141,13 +141,15 @@ def test_drafts_have_a_span_around_the_plain_speed() -> None:
     [
         ("Llama-3.1-8B", (32, 0, 0)),
         ("gpt-oss-20b", (24, 24, 0)),
-        ("DeepSeek-R1", (61, 58, 0)),
-        ("NVIDIA-Nemotron-3-Nano-30B-A3B", (26, 23, 23)),
+        ("DeepSeek-R1", (90, 58, 0)),
+        ("NVIDIA-Nemotron-3-Nano-30B-A3B", (37.5, 23, 23)),
         ("LFM2-8B-A1B", (24, 22, 0)),
     ],
 )
-def test_layers_are_counted_by_what_they_launch(name: str, expected: tuple[int, int, int]) -> None:
-    """A layer of Nemotron-H is a mixer or a feed-forward block, half of what others call one."""
+def test_layers_are_counted_by_what_they_launch(
+    name: str, expected: tuple[float, int, int]
+) -> None:
+    """A mixer, a feed-forward block and a shared expert are half a layer each."""
     layers = layers_of(model_from_record(BUILT_IN.models[name], BUILT_IN))
     assert (layers.all, layers.experts, layers.recurrent) == expected
 
@@ -163,7 +165,7 @@ def rate(backend: str, framework: str, precision: str) -> Rate:
 
 def test_ollama_waits_longer_between_layers_than_llama_cpp() -> None:
     plain, own = (rate("ROCm", name, "Q4_K_M") for name in ("llama.cpp", "Ollama"))
-    assert 1.1 < own.overhead_s / plain.overhead_s < 1.6
+    assert 1.1 < own.overhead_s / plain.overhead_s < 1.8
     assert own.expert_overhead_s > plain.expert_overhead_s
     known = TABLES.family.programs["Ollama"].backends
     assert known["Metal"] < known["CUDA"]
