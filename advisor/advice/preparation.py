@@ -222,9 +222,12 @@ def model_warnings(model: Model, context_tokens: int) -> Iterator[str]:
 
 def variant_warnings(request: Request, scenario: Scenario, knowledge: Knowledge) -> Iterator[str]:
     """Say that the program asked for is sized as another, and what it runs only elsewhere."""
+    framework, base = scenario.framework, scenario.framework.name
+    chip = scenario.gpu.architecture if scenario.gpu else ""
+    if chip in framework.beyond:
+        yield f"{framework.beyond[chip]}."
     if not request.framework:
         return
-    framework, base = scenario.framework, scenario.framework.name
     asked = names.framework_meant(knowledge, request.framework) or framework
     told = request.framework if asked is framework else asked.name
     if asked.loads_with and framework is not asked:
@@ -234,10 +237,9 @@ def variant_warnings(request: Request, scenario: Scenario, knowledge: Knowledge)
             built = f"built on {base} and " if asked is framework else ""
             yield f"{name} is {built}sized as {base}: {difference}."
             yield from _not_itself(asked, scenario)
-    chip = scenario.gpu.architecture if scenario.gpu else ""
     precision, caches = scenario.precision, (scenario.kv_cache_k.name, scenario.kv_cache_v.name)
     shape = scenario.model.shape.model_type
-    for name in dict.fromkeys((precision.name, precision.kind, chip, shape, *caches)):
+    for name in dict.fromkeys((precision.name, precision.kind, shape, *caches)):
         if name in framework.beyond and name not in framework.formats:
             yield f"{framework.beyond[name]}."
 

@@ -17,7 +17,7 @@ from advisor.knowledge.catalogue import BACKENDS
 _SIZE, _LEFT, _TOP, _AXIS = 360, 56, 34, 300
 _BAND = 0.3
 _INKS = ("#2f7d32", "#b3261e", "#7b3fa0", "#455a64", "#0b63a5", "#8a6d00")
-_COLOURS = dict(zip(BACKENDS, _INKS, strict=True))
+_COLOURS = dict(zip(BACKENDS, _INKS, strict=False))
 
 
 def scatter_svg(title: str, held: Sequence[Held]) -> str:

@@ -193,7 +193,12 @@ def _demand(
         layers_by_card=placement.layers_by_card,
     )
     runtime, beyond = scenario.framework, scenario.framework.beyond
-    if scenario.stands_in or not runtime.memory_checked or scenario.precision.name in beyond:
+    chip = scenario.gpu.architecture if scenario.gpu else ""
+    if (
+        scenario.stands_in
+        or not runtime.memory_checked
+        or {scenario.precision.name, chip} & {*beyond}
+    ):
         demand.approximate += (UNCHECKED,)
     demand.approximate += traded(scenario, knowledge)
     if scenario.cards and len(placement.cards) > 1 and not is_pipeline(scenario):

@@ -24,7 +24,7 @@ from advisor.estimator.speed_tables import (
     group_in,
     read_tables,
 )
-from advisor.knowledge.catalogue import ALONE
+from advisor.knowledge.catalogue import ALONE, MAKERS
 from advisor.knowledge.types import CardEngine, Format, Framework, Gpu, Knowledge
 from advisor.scenario.figures import Evidence
 from advisor.scenario.support import never_there
@@ -169,7 +169,7 @@ def _rate(
     speeds: Speeds, gpu: Gpu, backend: str, framework: Framework, precision: Format, *, moe: bool
 ) -> Rate | None:
     tables = speeds.tables
-    if framework.name not in tables.engines:
+    if framework.name not in tables.engines or not MAKERS[gpu.vendor].timed:
         return None
     if gpu.vendor == ALONE:
         return _processor_rate(tables, gpu.bandwidth_bytes_s or 0.0, precision, moe=moe)

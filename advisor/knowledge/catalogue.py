@@ -182,6 +182,8 @@ class Maker(Struct, frozen=True):
     """Most clouds rent its cards."""
     called: str = ""
     """What a clause calls its cards, where it is no maker."""
+    timed: bool = True
+    """Runs on its cards, or on such as these, are among the measurements."""
 
 
 BACKENDS: Mapping[str, Backend] = {
@@ -193,6 +195,13 @@ BACKENDS: Mapping[str, Backend] = {
         Backend("Metal", ("metal", "mtl")),
         Backend("SYCL", ("sycl",), holds_rows=True),
         Backend("CPU", ()),
+        Backend("CANN", ("cann",)),
+        Backend("MUSA", ("musa",)),
+        Backend("TT-Metalium", ("metalium", "tt-metal")),
+        Backend("Neuware", ("neuware", "bang")),
+        Backend("MACA", ("maca", "mxmaca")),
+        Backend("XLA", ("xla",)),
+        Backend("Neuron", ("neuron",)),
     )
 }
 MAKERS: Mapping[str, Maker] = {
@@ -209,10 +218,17 @@ MAKERS: Mapping[str, Maker] = {
         0x1002,
         computes_in_formats=True,
     ),
-    "Intel": Maker(("SYCL", "Vulkan"), frozenset({"intel", "arc"}), 0x8086),
+    "Intel": Maker(("SYCL", "Vulkan"), frozenset({"intel", "arc", "habana"}), 0x8086),
     "Apple": Maker(("Metal", "Vulkan"), frozenset({"apple"}), 0x106B, one_memory=True),
     "Processor": Maker(("CPU",), frozenset(), called="a processor alone"),
     "Several": Maker(("Vulkan",), frozenset(), called="cards of several makers"),
+    "Huawei": Maker(("CANN",), frozenset({"huawei"}), timed=False),
+    "Moore Threads": Maker(("MUSA",), frozenset({"moore", "threads", "mtt"}), timed=False),
+    "Tenstorrent": Maker(("TT-Metalium",), frozenset({"tenstorrent"}), timed=False),
+    "Cambricon": Maker(("Neuware",), frozenset({"cambricon"}), timed=False),
+    "MetaX": Maker(("MACA",), frozenset({"metax"}), timed=False),
+    "Google": Maker(("XLA",), frozenset(), timed=False),
+    "AWS": Maker(("Neuron",), frozenset(), timed=False),
 }
 BY_PCI: Mapping[int, str] = {maker.pci: name for name, maker in MAKERS.items() if maker.pci}
 """Number on the bus -> maker."""

@@ -172,7 +172,7 @@ def _otherwise(
 
     if counted:
         said = [(n, near.only_memory(knowledge, one)) for n, one in near.counts_in(pieces[0])]
-        return [_Part(gpu, n, (), _taken_for(pieces[0], gpu)) for n, gpu in said if gpu]
+        return [_Part(gpu, n or 1, (), _taken_for(pieces[0], gpu)) for n, gpu in said if gpu]
     gpu = near.only_memory(knowledge, pieces[0]) if len(pieces) == 1 else None
     if gpu is not None:
         return [_Part(gpu, None, (), _taken_for(pieces[0], gpu))]

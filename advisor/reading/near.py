@@ -245,7 +245,9 @@ _COUNTED_SO = re.compile(
     rf"(\d{{1,3}}|[{''.join(_NUMERALS)}])\s*[\u5f20\u5361\u5757\u4e2a\u7247\u679a]\s*|([{''.join(_NUMERALS)}])(?=\s*[A-Za-z0-9])"
 )
 _TOTAL = re.compile(r"[\uff0c,]?\s*\u603b?\u5171\s*(\d+)\s*[Gg][Bb]?")
-_MEANS_CARD = re.compile("\u663e\u5361|\u663e\u5b58|\u5185\u5b58|\u5361|\u7684")
+_MEANS_CARD = re.compile(
+    "\u663e\u5361|\u663e\u5b58|\u5185\u5b58|\u5361|\u7684|[\uff0c\u5404\u6bcf]|\u534e\u4e3a|[\u6607\u5347]\u817e|\u82f1\u4f1f\u8fbe|\u5bd2\u6b66\u7eaa|\u6c90\u66e6|\u6469\u5c14\u7ebf\u7a0b"
+)
 
 
 def _in_latin(text: str) -> Iterator[tuple[int, str]]:
@@ -281,12 +283,8 @@ def split_at_words(text: str) -> Sequence[str]:
 
 MEMORY_BEHIND = re.compile(rf"(?:{_BETWEEN.pattern})(?=\d{{1,4}}\s*gi?[bo]?\b)", re.IGNORECASE)
 """What joins memory to the machine that has it: ``M4 Pro, 48GB``."""
-
-
 _LETTERS = re.compile(r"[a-z]{4,}")
 _CLOSE = 0.8
-
-
 _BESIDE_CPU = re.compile(
     r"\b(?:ryzen|athlon|core|phoenix|strix)\b.*?(?:\bw/|\bwith\b|\()\s*(.+?)\)?$", re.IGNORECASE
 )

@@ -267,6 +267,10 @@ _REMARKS: Final = (
         r"\1-\2",
     ),
     (re.compile(r"(?<=\d)b(?=a\d+(?:\.\d+)?b(?![a-z0-9]))", re.IGNORECASE), "b-"),
+    (
+        re.compile(r"(?<=[a-z -])(\d)[-_](\d)(?=[-_ ]\d+(?:\.\d+)?b(?![a-z0-9]))", re.IGNORECASE),
+        r"\1.\2",
+    ),
     (re.compile(rf"([-_ ]{_FORMAT_BEFORE})[-_ ]v\d+(?:\.\d+)?$", re.IGNORECASE), r"\1"),
     (re.compile(r"[-_ ]tr\d(?=[-_ ]|$)", re.IGNORECASE), ""),
     (re.compile(r"^(?!.*\dk.*\dk)(.*?)[-_ ]\d{1,3}k(?=[-_.]|$)", re.IGNORECASE), r"\1"),

@@ -75,9 +75,10 @@ def shown_bytes(gpu: Gpu, capacity: int, policy: Mapping[str, float]) -> float:
 
 
 def corrected_share(gpu: Gpu, policy: Mapping[str, float]) -> float:
-    """Give the part of a card that error correction takes, per cent."""
+    """Give the part of a card that error correction, or its maker's system, takes, per cent."""
     found = gpu.segment == "datacenter" and (gpu.vram_type or "").startswith("GDDR")
-    return policy["reserve_ecc_gddr_share"] * found
+    own = policy.get(f"reserve_{gpu.vendor.casefold()}_share", 0.0)
+    return own or policy["reserve_ecc_gddr_share"] * found
 
 
 class TensorRt(Server):

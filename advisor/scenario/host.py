@@ -265,8 +265,8 @@ def with_ram_here(request: Request) -> Request:
 
 def with_processor(request: Request, knowledge: Knowledge) -> Request:
     """State the processor and the RAM of a request that names them where a card should stand."""
-    text = request.gpu or ""
-    if not text or asks_here(request):
+    request = _of_its_maker(request, knowledge)
+    if not (text := request.gpu or "") or asks_here(request):
         return request
     with suppress(UserError):
         find_cards(knowledge, text)
@@ -284,24 +284,24 @@ def with_processor(request: Request, knowledge: Knowledge) -> Request:
     return replace(request, gpu=PROCESSOR.name, **unsaid)
 
 
-_MEMORY_ALONE = re.compile(r"\d{1,3}\s*gi?b(?:\s+(?:v?ram|gpu|card))*", re.IGNORECASE)
+_MEMORY_ALONE = re.compile(r"(\d{1,3}\s*gi?b)(?:\s+(?:v?ram|gpu|card|memory))*", re.IGNORECASE)
 
 
 def _of_its_maker(request: Request, knowledge: Knowledge) -> Request:
-    """Name the back end beside memory that is all that is said of a card: whose it is follows."""
-    text = f"{(request.gpu or '').strip()} {request.backend}"
-    if request.backend and _MEMORY_ALONE.fullmatch(text.rpartition(" ")[0]):
+    """Name the back end, or a Mac for MLX, beside memory that is all that is said of a card."""
+    alone = _MEMORY_ALONE.fullmatch((request.gpu or "").strip())
+    mac = "mlx" in (request.framework or "").casefold() and not request.backend
+    if alone and (request.backend or mac):
         with suppress(UserError):
-            find_cards(knowledge, text)
+            find_cards(knowledge, text := f"{alone[mac]} {'Mac' if mac else request.backend}")
             return replace(request, gpu=text)
     return request
 
 
 def as_machine(request: Request, knowledge: Knowledge) -> Request:
     """State the processor and the RAM that a request names, or those of this machine."""
-    request = with_processor(_of_its_maker(with_ram_here(request), knowledge), knowledge)
-    placed = (request.gpu_layers, request.cpu_experts) != (None, None)
-    alone = placed and names_processor(request.gpu or "")
+    request = with_processor(with_ram_here(request), knowledge)
+    alone = names_processor(request.gpu or "")
     return replace(request, gpu_layers=None, cpu_experts=None) if alone else request
 
 

@@ -204,6 +204,9 @@ def _cards_of(request: Request, knowledge: Knowledge) -> Cards:
         check_beside([cards.gpu] * min(count, 2))
         told = (*cards.read_as, *machines_said(cards.gpu, count))
         return replace(cards, count=count, read_as=told)
+    several, rest = divmod(request.gpus or 0, cards.count)
+    if several > 1 and not (rest or cards.each):  # of two machines, or a pair named twice over
+        return replace(cards, count=request.gpus)
     if request.gpus is not None and request.gpus != cards.count:
         raise RequestError(
             f"gpus is {request.gpus}, but '{request.gpu}' names {cards.count} cards",

@@ -64,7 +64,7 @@ def problems_of(card: str = CARD, model: str = MODEL, sources: bytes = SOURCES) 
 
 
 def test_holds_every_card_and_model_of_the_reference_tables(knowledge: Knowledge) -> None:
-    assert len(knowledge.gpus) == 682
+    assert len(knowledge.gpus) == 753
     assert len(knowledge.models) >= 314
 
 
