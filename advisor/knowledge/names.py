@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Protocol, TypeVar
 
+from msgspec.structs import replace
+
 from advisor.errors import RequestError, by_letters, most_alike, nearest
 from advisor.knowledge.catalogue import BACKEND_OF_WORD
 from advisor.knowledge.index import (
@@ -207,7 +209,18 @@ def sized_framework(knowledge: Knowledge, text: str) -> Framework | None:
     found = framework_meant(knowledge, text)
     if found is None or found.sized or found.loads_with:
         return found
-    return next((f for f in knowledge.frameworks.values() if found.name in f.variants), None)
+    base = next((f for f in knowledge.frameworks.values() if found.name in f.variants), None)
+    return base and _with_formats_of(found, base)
+
+
+def _with_formats_of(found: Framework, base: Framework) -> Framework:
+    """Let what stands for a program run the formats that its own record has, and say so."""
+    own = {
+        one: f"{found.name} runs {one}, {base.name} does not: it is sized as if it did"
+        for one in found.formats
+        if one not in base.formats
+    }
+    return replace(base, beyond={**own, **base.beyond}) if own else base
 
 
 def stands_in(knowledge: Knowledge, text: str | None) -> bool:

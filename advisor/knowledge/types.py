@@ -45,8 +45,8 @@ from advisor.knowledge.field_kinds import (
 from advisor.knowledge.programs import Capability, Program
 
 UNUSUAL = "unusual-figure"  # a problem that is told and does not keep knowledge from being read
-Vendor = Literal["NVIDIA", "AMD", "Intel", "Apple", "Processor", "Several", "Huawei", "Tenstorrent",
-    "Moore Threads", "Cambricon", "MetaX", "Google", "AWS"]  # fmt: skip
+Vendor = Literal["NVIDIA", "AMD", "Intel", "Apple", "Processor", "Several", "Huawei",
+    "Moore Threads", "Tenstorrent", "Cambricon", "MetaX", "Google", "AWS"]  # fmt: skip
 Segment = Literal["consumer", "mobile", "workstation", "datacenter", "edge", "apple"]
 Modality = Literal["text", "vision", "audio", "embedding"]
 Split = Literal["layer", "row", "tensor", "data", "dp-attention"]

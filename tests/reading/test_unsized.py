@@ -64,9 +64,9 @@ def test_a_format_that_nothing_here_reads_says_who_does(text: str, who: str, nea
     [
         ("can I run llama 3.1 8b on a Tesla K80", "'Tesla K80' is not sized: its compute"),
         ("mistral 7b on gt-730 + ryzen 3600 16gb ram", "'gt-730' is not sized"),
-        ("Ascend 910B2 with Qwen3-8B in SGLang", "'Ascend' is not sized: Huawei's"),
+        ("Ascend 950PR with Qwen3-8B in SGLang", "'Ascend 950PR' is not sized: vLLM's plugin"),
         ("llama 3.2 1b raspberry pi 5 8gb", "'raspberry pi 5' is not sized"),
-        ("llama 3.1 8b on TPU v5e", "'TPU v5e' is not sized"),
+        ("llama 3.1 8b on TPU v4", "'TPU v4' is not sized"),
     ],
 )
 def test_hardware_that_is_known_by_name_alone_says_why(text: str, said: str) -> None:
