@@ -36,7 +36,7 @@ from advisor.remedies.machines import as_asked, least
 from advisor.remedies.option import Base, Option
 from advisor.rules.engine.base import OptionFacts
 from advisor.runtimes import runtime_of
-from advisor.scenario import Scenario, support, with_batch
+from advisor.scenario import Scenario, capability, support, with_batch
 from advisor.scenario.asked_model import find_model_named, model_named
 from advisor.scenario.capability import is_obtainable
 from advisor.scenario.figures import BreakEven, Limits
@@ -224,8 +224,10 @@ def variant_warnings(request: Request, scenario: Scenario, knowledge: Knowledge)
     """Say that the program asked for is sized as another, and what it runs only elsewhere."""
     framework, base = scenario.framework, scenario.framework.name
     chip = scenario.gpu.architecture if scenario.gpu else ""
-    if chip in framework.beyond:
-        yield f"{framework.beyond[chip]}."
+    row = capability.asked(framework, "model", "", scenario.gpu, scenario.model.shape)
+    for name in (chip, row.name if row else ""):
+        if name in framework.beyond:
+            yield f"{framework.beyond[name]}."
     if not request.framework:
         return
     asked = names.framework_meant(knowledge, request.framework) or framework

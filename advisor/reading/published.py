@@ -1,7 +1,6 @@
-"""How a repository holds its weights, as its name and the list say: packed or not, in which format.
+"""How a repository holds its weights, as its name and the list say; ``format_patterns`` reads it.
 
-Formats are read by ``format_patterns``, as in every name; what packs weights in a form that has no
-name here is known by its word alone.
+What packs weights in a form that has no name here is known by its word alone.
 """
 
 from __future__ import annotations
@@ -117,14 +116,15 @@ def published_format(public: PublicModel) -> str | None:
         return GGUF_DEFAULT
     if said and _OPEN.fullmatch(said):
         return f"{packed_config(public.hf_id).get('format', '')}" or None
-    return None if said in PLAIN or "bpw" in said else said.replace("MLX MXFP4", "MLX 4-bit")
+    name = said.replace("MLX MXFP4", "MLX 4-bit").replace("exl", "EXL")
+    return None if said in PLAIN or ("bpw" in said and "EXL" not in name) else name
 
 
 @cache
 def table_rows(file: str) -> Sequence[Sequence[str]]:
     """Cut a table of the knowledge into rows of cells, remarks left out."""
-    lines = (data_dir("knowledge") / file).read_text("utf-8").splitlines()
-    return [line.split("\t") for line in lines if line and not line.startswith("#")]
+    lines = filter(None, (data_dir("knowledge") / file).read_text("utf-8").splitlines())
+    return [line.split("\t") for line in lines if not line.startswith("#")]
 
 
 class Recorded(NamedTuple):

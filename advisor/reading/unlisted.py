@@ -273,6 +273,7 @@ _REMARKS: Final = (
     ),
     (re.compile(rf"([-_ ]{_FORMAT_BEFORE})[-_ ]v\d+(?:\.\d+)?$", re.IGNORECASE), r"\1"),
     (re.compile(r"[-_ ]tr\d(?=[-_ ]|$)", re.IGNORECASE), ""),
+    (re.compile(r"(?<=\dbit)[-_](?:fp|bf)16$", re.IGNORECASE), ""),
     (re.compile(r"^(?!.*\dk.*\dk)(.*?)[-_ ]\d{1,3}k(?=[-_.]|$)", re.IGNORECASE), r"\1"),
     (re.compile(r"(?<=\db)[-_ ]\d(?:\.\d)?t(?=[-_ .]|$)", re.IGNORECASE), ""),
 )

@@ -352,7 +352,8 @@ def _wider(
         capabilities=tuple(
             row
             for row in framework.capabilities
-            if row.about != "card" or not gpu or gpu.architecture not in also
+            if row.name not in also
+            and (row.about != "card" or not gpu or gpu.architecture not in also)
         ),
     )
 
