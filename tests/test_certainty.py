@@ -105,7 +105,7 @@ def test_a_verdict_that_hides_the_risk_is_found_out() -> None:
 def test_the_verdict_is_unsure_exactly_where_the_range_is() -> None:
     rng = random.Random(3)
     cards = [card.name for card in advisor().knowledge.gpus.values() if card.vram_bytes]
-    seen = {"sure": 0, "may_exceed": 0, "may_fit": 0, "beyond": 0}
+    seen = {"sure": 0, "unverified": 0, "may_exceed": 0, "may_fit": 0, "beyond": 0}
     for _ in range(300):
         request = Request(
             gpu=rng.choice(cards),
@@ -160,3 +160,10 @@ def test_servers_are_tried_with_a_full_prompt_and_a_picture() -> None:
 def test_a_format_that_a_runtime_has_in_another_engine_is_never_sure() -> None:
     asked = Request(gpu="M1 Max 32GB", model="qwen3.6:35b-a3b-nvfp4", framework="Ollama")
     assert document(advisor().advise(asked)).memory.certainty == "unverified"
+
+
+def test_a_card_that_is_nearly_full_is_not_sure_though_the_range_fits() -> None:
+    asked = Request(gpu="RTX 5060 Ti 16GB", model="mistral-small-24b", precision="Q4_K_M")
+    tight, roomy = (report(replace(asked, context=tokens)) for tokens in (8192, 1024))
+    assert max(card.high_bytes / card.usable_bytes for card in tight.memory.per_gpu) < 1
+    assert (tight.memory.certainty, roomy.memory.certainty) == ("unverified", "sure")

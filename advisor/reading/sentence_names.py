@@ -54,7 +54,7 @@ STOP = frozenset(
     able deploy deploying deployment platform total each nvlink cannot can't won't doesn't
     don't isn't not crash crashes fails failed error oom successful successfully trying tried
     loaded loading vs versus difference between via switched upgraded upgrade upgrading switching
-    compared compare comparing comparison
+    compared compare comparing comparison fast faster slow slower quick quickly speed users user
     after before already video display dynamic too xpu instance mobo motherboard specs spec
     auf mit mein meine meiner einer einem eine ein kann ich man braucht brauche brauch f\u00fcr und
     oder modell modelle karte kontext l\u00e4uft laufen welche welches welcher wie viel viele sur
