@@ -310,9 +310,9 @@ def certainty_of(memory: Memory) -> Certainty | None:
 
     Returns:
         ``sure`` when even the upper end fits on every card, ``unverified`` where that rests on a
-        model that nobody checked or on less than a tenth of a card; ``may_exceed`` when the estimate fits and the upper end does
-        not; ``may_fit`` when only the lower end fits; ``beyond`` when it does not either. None
-        without a card.
+        model that nobody checked or on less than a tenth of a card; ``may_exceed`` when the
+        estimate fits and the upper end does not; ``may_fit`` when only the lower end fits;
+        ``beyond`` when it does not either. None without a card.
     """
     cards = memory.per_gpu
     if not cards:
