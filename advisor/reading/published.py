@@ -161,7 +161,7 @@ def own_record(hf_id: str) -> ModelRecord | None:
     """Give the record that only this name finds, with its publisher or without; a line for each."""
     asked = bare_key(hf_id)
     for name, record in table_rows(OWN):
-        if asked in {bare_key(name), bare_key(name.partition("/")[2])}:
+        if asked in {bare_key(name), bare_key(name.rpartition("/")[2])}:
             return json.decode(record, type=ModelRecord)
     return None
 
