@@ -57,7 +57,7 @@ _BESIDE = re.compile(
     r"|\s+and(?:\s+an?)?(?=\s+\d+[ -](?:gpu[ -])?cores?\b)|\bml\.(?=\w+\.\d*x?large\b)"
     r"|(?<=vram)[\s,;/&+]+(?:and\s+|with\s+)?\d+\s*gi?b\s+(?:(?:of|system|host|cpu)\s+)*(?:ram|ddr\w*)"
     r"|\s*\(x\d{1,2}(?:[\s/+]?x\d{1,2})*\)"
-    r"|\b\d{2,4}-bit\b|\s+Rev\. [a-z]\b|,\s*\d{3}\.\d+(?:\.\d+)?$|^[\da-f]{2}:[\da-f]{2}(?:\.\d)?\s",
+    r"|\b\d{2,4}-bit\b|\s+Rev\. \D\b|,\s*\d{3}\.\d+(?:\.\d+)?$|^[\da-f]{2}:[\da-f]{2}(?:\.\d)?\s",
     re.IGNORECASE,
 )
 """Cores, features of chips, lanes, RAM beside VRAM, what drivers and lspci put beside a name."""
