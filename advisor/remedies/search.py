@@ -343,14 +343,19 @@ def that_divide(base: Base, scenario: Scenario) -> Scenario | None:
 
 
 def read_again(base: Base, card: Gpu) -> Format:
-    """What was asked means on another card, where another engine reads the format of today's."""
-    own = base.scenario
-    if own.precision.name in own.framework.formats:
+    """What was asked means on another card, where another engine reads the format of today's.
+
+    So where today's card does not run what the model was released in, and the other does.
+    """
+    own, released = base.scenario, base.scenario.model.native_formats
+    listed = own.precision.name in own.framework.formats
+    if listed and (not released or support.is_published(own.precision, own.model)):
         return own.precision
     asked = precision_asked(base.request, own.model, own.framework)
     choices = choices_for(base.knowledge, card, own.model)
     pair = choices.default_pair(asked, own.framework, own.model, split=False, serves=())
-    return pair[0] if pair else own.precision
+    taken = pair and (not listed or support.is_published(pair[0], own.model))
+    return pair[0] if pair and taken else own.precision
 
 
 def smaller_caches(base: Base, scenario: Scenario, limits: Bounds) -> Sequence[KvType]:

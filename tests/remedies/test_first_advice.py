@@ -107,6 +107,15 @@ def test_a_card_to_buy_is_given_what_was_asked_as_its_own_server_reads_it() -> N
     assert not [one for one in larger if one.precision.kind == "gguf"]
 
 
+def test_a_card_to_rent_is_given_the_released_format_that_todays_cannot_run() -> None:
+    given = {"gpu": "8x A100 SXM4 40GB", "model": "deepseek-r1", "framework": "SGLang"}
+    asked = advised(**given, context=16384, batch=32)
+    assert asked.scenario.precision.name == "GPTQ 8-bit"
+    rented = [option.scenario for option in asked.options if option.action == "cloud"]
+    newer = [one for one in rented if one.gpu and (one.gpu.compute_capability or 0) >= 9]
+    assert {one.precision.name for one in newer} == {"FP8"}
+
+
 def test_an_error_names_the_usual_format_where_none_was_asked_for() -> None:
     with pytest.raises(RequestError) as told:
         advised(gpu="4x L40S", model="glm-5", framework="vLLM")
