@@ -23,6 +23,7 @@ from advisor.rules.engine.base import OptionFacts
 from advisor.runtimes import runtime_of
 from advisor.scenario import Scenario, offloads, split_of, stretches, support
 from advisor.scenario.capability import download_facts, is_likely_had
+from advisor.scenario.choices import how_had
 from advisor.scenario.figures import (
     BreakEven,
     Limits,
@@ -385,6 +386,7 @@ def _put_change(facts: dict[str, FactValue], before: _Before, option: Option) ->
             facts["option.merit"] = merit
             _put_share(facts, "option.merit_kept", merit, earlier)
     facts["option.obtainable"] = is_likely_had(after.framework, after.precision, after.model)
+    facts["option.well_known"] = how_had(after.precision, after.framework, after.model) > 1
     facts["option.same_family"] = after.model.family == own.model.family
     facts["option.near_family"] = line_of(after.model.family) == line_of(own.model.family)
     _put_share(facts, "option.context_kept", after.context_tokens, own.context_tokens)

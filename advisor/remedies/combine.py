@@ -1,9 +1,8 @@
 """Combinations: the smallest set of changes that fits, found by search.
 
-A set is a weight format, a cache type and changes of degree. Memory falls along each of them, so a
-set whose every change is at its extreme and that still does not fit is passed over with one look,
-and the best format of a set is found by halving. Fewer changes come first, gentle before desperate
-ones. New hardware (``machines``) is looked at only where this machine has no gentle remedy.
+A set is a weight format, a cache type and changes of degree. Memory falls along each of them, so
+one look passes over a set that does not fit with every change at its extreme, and halving finds its
+best format. Fewer changes come first, gentle ones before, new hardware (``machines``) last.
 """
 
 from __future__ import annotations
@@ -41,14 +40,14 @@ from advisor.remedies.search import (
     stretched,
     with_cache,
 )
-from advisor.scenario import Scenario, offloads, support
+from advisor.scenario import Scenario, offloads, split_ways, support
 from advisor.scenario.asked_format import SLOW_KERNELS
 from advisor.scenario.capability import is_likely_had
 from advisor.scenario.figures import held_percent
 
 _MOST_STEPS, _MOST_FOUND, _FEW_FOUND = 3, 8, 2
 _ALL, _FULL_BITS = 100.0, 16
-_FORMAT, _CACHE, _FRAMEWORK = "format", "cache", "framework"
+_FORMAT, _CACHE, _FRAMEWORK, _APART = "format", "cache", "framework", "dp-attention"
 _OTHER_MACHINE = frozenset({MORE.action, LARGER.action, RENTED.action})
 _DEGREES: Sequence[Degree] = (CONTEXT, BATCH, EXPERTS, LAYERS)
 """The last of those in a combination is the one that is solved exactly."""
@@ -89,13 +88,16 @@ def propose(base: Base, _: object, found: Mapping[str, Option]) -> Iterator[Opti
 
 
 def _with_smaller_cache(base: Base, singles: Sequence[Option], gentle: Bounds) -> Iterator[Option]:
-    """Servers that let requests wait after a change, with a smaller cache beside it."""
+    """Servers that let requests wait after a change: with a smaller cache, or one copy of it."""
     for option in singles:
         after = option.scenario
         if _lets_wait(base, option) and _has_quick_kernels(after):
             plan = Plan(after, option.change, option.steps, option.effort)
             for kind in smaller_caches(base, after, gentle)[:1]:
                 yield proved(base, REMEDY, with_cache(base, plan, kind))
+            if after.model.shape.mla and not after.split and _APART in split_ways(after):
+                apart = replace(after, split=_APART)
+                yield proved(base, REMEDY, plan.then(apart, {"split": _APART}, "setting"))
 
 
 def _less_lossy(base: Base, gentle: Bounds, text: Sequence[Plan]) -> Iterator[Option]:

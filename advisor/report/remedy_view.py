@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _SAME_SPEED = 0.03
 _SMALL_LOSS = 1.0
 _STEPS = ("ubatch", "max_num_batched_tokens")
-_MEMORY = ("text_only", "max_num_batched_tokens", "gpu_memory_utilization", "eager")
+_MEMORY = ("text_only", "max_num_batched_tokens", "gpu_memory_utilization", "eager", "split")
 
 
 def caveats_of(told: Mapping[str, str]) -> list[str]:
@@ -163,7 +163,10 @@ def changes(doc: Advice, item: Recommendation | Alternative | OptionDoc) -> list
 
 def _of_memory(item: Recommendation | Alternative | OptionDoc) -> dict[str, str]:
     change = {key: item.change[key] for key in _MEMORY if key in item.change}
-    return {key: say(f"change.{key}", n=_claimed(n) or f"{n:,}") for key, n in change.items()}
+    told = {
+        key: _claimed(n) or (f"{n:,}" if isinstance(n, int) else n) for key, n in change.items()
+    }
+    return {key: say(f"change.{key}", n=n) for key, n in told.items()}
 
 
 def differences(doc: Advice, setup: SetupDoc) -> Iterator[tuple[str, str]]:
