@@ -397,5 +397,4 @@ def _put_change(facts: dict[str, FactValue], before: _Before, option: Option) ->
 
 
 def _put_share(facts: dict[str, FactValue], name: str, part: float, whole: float) -> None:
-    share = 100.0 if part == whole else percent(part, whole)
-    put(facts, name, share if whole else None)
+    put(facts, name, None if not whole else 100.0 if part == whole else percent(part, whole))

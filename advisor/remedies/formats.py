@@ -276,7 +276,6 @@ def smaller_formats(base: Base, scenario: Scenario, limits: Bounds) -> list[Form
         precision
         for precision, stored in sized_formats(scenario, base.knowledge)
         if stored < own
-        and precision is not scenario.precision
         and limits.takes(precision)
         and precision.family not in slow
         and _can_share(scenario, precision)

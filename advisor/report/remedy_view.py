@@ -163,10 +163,7 @@ def changes(doc: Advice, item: Recommendation | Alternative | OptionDoc) -> list
 
 def _of_memory(item: Recommendation | Alternative | OptionDoc) -> dict[str, str]:
     change = {key: item.change[key] for key in _MEMORY if key in item.change}
-    told = {
-        key: _claimed(n) or (f"{n:,}" if isinstance(n, int) else n) for key, n in change.items()
-    }
-    return {key: say(f"change.{key}", n=n) for key, n in told.items()}
+    return {key: say(f"change.{key}", n=_claimed(n) or f"{n:,}") for key, n in change.items()}
 
 
 def differences(doc: Advice, setup: SetupDoc) -> Iterator[tuple[str, str]]:
@@ -240,8 +237,8 @@ def _held(doc: Advice, item: Recommendation | Alternative) -> str:
     return say("line.held" if held else "line.held.all", n=f.count(held), all=f.count(batch))
 
 
-def _claimed(share: object) -> str:
-    return f.percent(100 * share) if isinstance(share, float) else ""
+def _claimed(n: object) -> str:
+    return f.percent(100 * n) if isinstance(n, float) else n if isinstance(n, str) else ""
 
 
 def _aggregate(item: Recommendation) -> str:
