@@ -25,7 +25,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from ctypes import c_bool, c_char_p, c_float, c_int, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from tests.models.gguf_files import Entry, write
 
@@ -144,6 +144,8 @@ _ADDED: tuple[dict[str, Any], ...] = (
     {"leading_dense_block_count": 1},
     {"full_attention_interval": 2},
 )
+NUMBERS = "ffn_gate_tid2eid.weight"
+"""A table of whole numbers."""
 _FORK = multiprocessing.get_context("fork")
 _LOST = re.compile(r"key not found in model: ([\w.-]+)")
 _TYPED = re.compile(r"key ([\w.-]+) has wrong type \S+ but expected type (\w+)")
@@ -175,13 +177,18 @@ _SET = ctypes.CFUNCTYPE(None, c_void_p, c_void_p)
 
 
 class LlamaCpp:
-    """llama.cpp inside the Python package, asked by the functions that it exports."""
+    """llama.cpp inside a Python package, asked by the functions that it exports."""
+
+    packages: ClassVar[dict[str, str]] = {"xllamacpp": "xllamacpp.abi3.so"}
+    """Packages that hold it, and the file in them."""
 
     def __init__(self) -> None:
-        found = importlib.util.find_spec("xllamacpp")
-        if found is None or not found.origin:
-            sys.exit("pip install xllamacpp")
-        self._library = ctypes.CDLL(str(Path(found.origin).with_name("xllamacpp.abi3.so")))
+        found = map(importlib.util.find_spec, self.packages)
+        places = [Path(one.origin) for one in found if one and one.origin]
+        if not places:
+            sys.exit(f"pip install {min(self.packages)}")
+        name = self.packages[places[0].parent.name]
+        self._library = ctypes.CDLL(str(places[0].with_name(name)))
         self.said = ""
         self._log = _LOG(self._hear)
         self.call("llama_log_set", None, self._log, None)
@@ -287,7 +294,7 @@ def _asked(given: Said) -> Said:
     """Make a file of some metadata, adding what is demanded; give what llama.cpp says of it."""
     llama, metadata = LlamaCpp(), dict(given)
     while not (tensors := llama.tensors(metadata)):
-        if not _mended(metadata, llama.said):
+        if not mended(metadata, llama.said):
             return {"refused": llama.said.strip().splitlines()[-2:]}
         llama.said = ""
     with tempfile.TemporaryDirectory() as folder:
@@ -298,11 +305,14 @@ def _asked(given: Said) -> Said:
 
 
 def _file(folder: Path, metadata: Said, tensors: list[list[Any]]) -> Path:
-    listed = [Entry(name, tuple(sizes), kind) for name, kind, *sizes in tensors]
+    listed = [
+        Entry(name, tuple(sizes), "I32" if name.endswith(NUMBERS) else kind)
+        for name, kind, *sizes in tensors
+    ]
     return write(folder / "a.gguf", metadata, listed)
 
 
-def _mended(metadata: Said, said: str) -> bool:
+def mended(metadata: Said, said: str) -> bool:
     """Give metadata what was demanded; False where nothing was."""
     architecture = metadata["general.architecture"]
     if typed := _TYPED.search(said):

@@ -254,7 +254,7 @@ def _factors(cases: Path, counts: Path) -> Iterator[tuple[str, float]]:
 
 
 def listed() -> Counter[str]:
-    """Count the known models whose tensors in a GGUF file are listed, by how that was checked."""
+    """Count the known models whose tensors in a GGUF file are listed."""
     from advisor.errors import UserError  # noqa: PLC0415
     from advisor.estimator.gguf_tensors import gguf_layout  # noqa: PLC0415
     from advisor.knowledge import load_knowledge  # noqa: PLC0415
@@ -264,8 +264,7 @@ def listed() -> Counter[str]:
     for record in knowledge.models.values():
         with contextlib.suppress(UserError):
             layout = gguf_layout(known_shape(record, knowledge))
-            how = "listed" if layout else "by average"
-            found["held against llama.cpp" if layout and layout.exact else how] += 1
+            found["tensor by tensor" if layout else "by average"] += 1
     return found
 
 

@@ -1,20 +1,31 @@
 """The tensors of a GGUF file, by architecture: names and dimensions, no types.
 
-Source: tensor lists of llama.cpp 0c1e57098 (``src/llama-model.cpp``, gguf 0.19.0).
+What Llama has is said here with the traits of ``Blocks``; what an architecture has besides, or
+otherwise, stands in ``knowledge/gguf_tensors.tsv``. Source: tensor lists of llama.cpp 0c1e57098
+(``src/llama-model.cpp``, gguf 0.19.0), and what llama.cpp b11739 demands of files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from math import prod
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from advisor.models.shape import Blocks, Mla, Moe, Recurrent, Shape
+from advisor.files import data_dir
+from advisor.models.architectures import class_defaults
+from advisor.models.shape import Blocks, Mla, Moe, Shape
 
 _LLAMA_3_VOCAB = 128_256
-_BALANCED: Final = frozenset({"deepseek_v3", "kimi_k2", "nemotron_h", "lfm2_moe"})
-_GATED_SHARED: Final = frozenset({"qwen2moe", "qwen3next", "qwen35moe"})
+_FILE: Final = "gguf_tensors.tsv"
+_HASH_LAYERS: Final = 3
+_OUTSIDE: Final = "-"
+_EVERYWHERE: Final = "*"
+_STORED_AS: Final = "="
+_EMBEDDING: Final = "token_embd.weight"
+_ATTENDS: Final = frozenset("FSCHXY")
 
 
 class Tensor(Struct, frozen=True):
@@ -24,6 +35,8 @@ class Tensor(Struct, frozen=True):
     ne0: int
     ne1: int = 1
     ne2: int = 1
+    kind: str = ""
+    """The type that the quantiser gives it in whatever file type, where one is fixed."""
 
     @property
     def elements(self) -> int:
@@ -31,11 +44,93 @@ class Tensor(Struct, frozen=True):
         return self.ne0 * self.ne1 * self.ne2
 
 
+class _Row(NamedTuple):
+    """A line of the table."""
+
+    layers: str
+    name: str
+    sizes: str
+    switch: str
+    kind: str
+
+
+@cache
+def _rows(name: str) -> tuple[_Row, ...]:
+    """Read what the table says of an architecture, a ``model_type`` or a kind of state."""
+    found = (line.split("\t") for line in _lines() if line.startswith(f"{name}\t"))
+    return tuple(_Row(*[*line[1:], "", "", ""][:5]) for line in found)
+
+
+@cache
+def _lines() -> list[str]:
+    return (data_dir("knowledge") / _FILE).read_text(encoding="ascii").splitlines()
+
+
+class _Sizes:
+    """The sizes of one kind of layer by their names in the table; a key of the config is one."""
+
+    def __init__(self, shape: Shape, kv: int) -> None:
+        self._shape, mla, moe, state = shape, shape.mla, shape.moe, shape.recurrent
+        known = {
+            "h": shape.hidden, "v": shape.vocab, "layers": shape.layers, "d": shape.head_dim,
+            "n": shape.heads, "g": shape.kv_heads, "q": shape.heads * shape.head_dim, "kv": kv,
+            "ff": shape.intermediate, "lookup": shape.lookup,
+        }  # fmt: skip
+        if mla:
+            known |= {
+                "r": mla.kv_lora_rank, "rope": mla.rope_dim, "nope": mla.nope_dim,
+                "vd": mla.value_dim, "ih": mla.index_heads, "id": mla.index_dim,
+                "qr": mla.q_lora_rank or 0, "pool": mla.index_pool,
+            }  # fmt: skip
+        if moe:
+            known |= {"e": moe.experts, "u": moe.used, "w": moe.width, "s": moe.shared_width}
+        if state:
+            known |= {
+                "inner": state.inner or state.heads * state.head_dim, "state": state.state,
+                "groups": state.groups, "conv": state.conv_kernel, "rd": state.head_dim,
+                "mixed": state.conv_elements, "rows": state.dt_rank,
+                "rn": state.dt_rank or state.heads,
+            }  # fmt: skip
+        self._known = known
+
+    def tensor(self, row: _Row) -> Tensor:
+        """Give a tensor of the table.
+
+        Raises:
+            LookupError: A size is not known.
+        """
+        first, second, third, *_ = (*map(self._size, row.sizes.split(" ")), 1, 1)
+        return Tensor(row.name, first, second, third, row.kind)
+
+    def _size(self, text: str) -> int:
+        return sum(prod(map(self._one, term.split("*"))) for term in text.split("+"))
+
+    def _one(self, name: str) -> int:
+        name, _, by = name.partition("/")
+        if name.lstrip("-").isdigit():
+            return int(name)
+        size = self._known.get(name)
+        stated = self.stated(name) if size is None else size
+        if type(stated) is not int:
+            raise LookupError(name)
+        return stated // max(1, self._one(by)) if by else stated
+
+    def stated(self, name: str) -> object:
+        """Give a key of the config, or what its class has where it is absent."""
+        stated = self._shape.config.get(name)
+        return class_defaults(self._shape.model_type).get(name) if stated is None else stated
+
+    def holds(self, row: _Row) -> bool:
+        """Whether the switch of a row is as it says."""
+        name = row.switch.removeprefix("!")
+        return not name or bool(self.stated(name)) is (name == row.switch)
+
+
 class Layout(Struct, frozen=True):
     """All tensors of a model.
 
     ``blocks`` maps a block kind to its tensors in name order; ``kinds`` names every block's
-    kind. ``exact`` says whether the architecture was checked against llama.cpp itself.
+    kind.
     """
 
     architecture: str
@@ -47,7 +142,6 @@ class Layout(Struct, frozen=True):
     rope: Tensor | None
     blocks: Mapping[str, tuple[Tensor, ...]]
     kinds: tuple[str, ...]
-    exact: bool
 
     def block_elements(self, kind: str) -> int:
         """Count the weights of one block."""
@@ -63,46 +157,47 @@ class Layout(Struct, frozen=True):
 
 def gguf_layout(shape: Shape) -> Layout | None:
     """List the tensors llama.cpp stores for a model; None for an architecture without a list."""
-    traits = shape.blocks
-    if traits is None or not _covered(shape, traits):
+    traits = shape.blocks or _stored_as(shape)
+    if traits is None or (shape.recurrent and not _rows(shape.recurrent.kind)):
         return None
-    vocab = _stored_vocab(shape, traits)
-    kinds = tuple(
-        f"{mixer}{ffn}" for mixer, ffn in zip(_mixers(shape), shape.ffn_kinds, strict=True)
-    )
+    try:
+        return _listed(shape, traits)
+    except LookupError:
+        return None
+
+
+def _stored_as(shape: Shape) -> Blocks | None:
+    """The architecture that the table names for a ``model_type``."""
+    lines = (*_rows(shape.outer_type), *_rows(shape.model_type))
+    return next((Blocks(row.name) for row in lines if row.layers == _STORED_AS), None)
+
+
+def _listed(shape: Shape, traits: Blocks) -> Layout:
+    kinds = _kinds(shape)
+    first = {kind: index for index, kind in reversed([*enumerate(kinds)])}
     bias = (Tensor("output_norm.bias", shape.hidden),) if traits.every_bias else ()
     norm = (Tensor("output_norm.weight", shape.hidden), *bias) if traits.norms else ()
+    outside = {t.name: t for t in _with_rows(norm, shape, traits, _OUTSIDE, 0)}
+    rows = min(shape.vocab, outside.pop(_EMBEDDING).ne1 if _EMBEDDING in outside else shape.vocab)
     return Layout(
         architecture=traits.architecture,
-        embedding=Tensor("token_embd.weight", shape.hidden, vocab),
-        output=Tensor("output.weight", shape.hidden, vocab) if _has_output(shape) else None,
+        embedding=Tensor(_EMBEDDING, shape.hidden, rows),
+        output=Tensor("output.weight", shape.hidden, rows) if _has_output(shape) else None,
         tied=shape.tied,
-        outside=norm,
+        outside=tuple(outside.values()),
         rope=Tensor("rope_freqs.weight", shape.head_dim // 2) if _scales_rope(shape) else None,
-        blocks={kind: _block(shape, traits, kind) for kind in dict.fromkeys(kinds)},
+        blocks={kind: _block(shape, traits, kind, index) for kind, index in first.items()},
         kinds=kinds,
-        exact=traits.exact,
     )
-
-
-def _covered(shape: Shape, traits: Blocks) -> bool:
-    listed = shape.recurrent.kind in _STATES if shape.recurrent else True
-    narrow = traits.architecture == "nemotron_h" and shape.config.get("moe_latent_size")
-    alike = not shape.kv_heads_by_layer and not narrow
-    return listed and set(shape.layer_kinds) <= set("FSCRN") and alike
 
 
 def _has_output(shape: Shape) -> bool:
     return not shape.tied and (shape.counts is None or shape.counts.output > 0)
 
 
-def _stored_vocab(shape: Shape, traits: Blocks) -> int:
-    return min(shape.vocab, traits.most_vocab or shape.vocab)
-
-
 def _scales_rope(shape: Shape) -> bool:
     """Whether the file carries Llama 3.1's frequency factors."""
-    if shape.model_type != "llama":
+    if shape.model_type not in {"llama", "nemotron-nas"}:
         return False
     for key in ("rope_scaling", "rope_parameters"):
         scaling = shape.config.get(key)
@@ -113,21 +208,91 @@ def _scales_rope(shape: Shape) -> bool:
     return shape.vocab == _LLAMA_3_VOCAB and (shape.trained_context or 0) >= 2**17
 
 
+def _kinds(shape: Shape) -> tuple[str, ...]:
+    """Name the kind of every layer: the letters of the table, and what else tells it apart."""
+    same = ("",) * shape.layers
+    heads = shape.kv_heads_by_layer or same
+    picks = (shape.mla and shape.mla.index_layers) or same
+    cells = [held for held, _ in shape.cells] if shape.cells else [0] * shape.layers
+    most = max(cells)
+    looking = {*_items(shape.config.get("ple_layer_ids"))}
+    hashed = _hash_layers(shape) if shape.cells else 0
+    uneven = same if shape.intermediate or not shape.counts else shape.counts.layers
+    more = (
+        "I" * (pick == "F")
+        + ("P" if held == most else "G") * (held > 0)
+        + "J" * (at < hashed)
+        + "L" * (at + 1 in looking)
+        for at, (pick, held) in enumerate(zip(picks, cells, strict=True))
+    )
+    layers = zip(_mixers(shape), shape.ffn_kinds, more, heads, uneven, strict=True)
+    return tuple(
+        f"{mixer}{ffn}{letters} {kv} {size if ffn == 'D' else ''}".rstrip()
+        for mixer, ffn, letters, kv, size in layers
+    )
+
+
+def _items(value: object) -> Sequence[object]:
+    return value if isinstance(value, list | tuple) else ()
+
+
+def _hash_layers(shape: Shape) -> int:
+    """Layers of DeepSeek V4 whose experts follow from the token."""
+    stated = shape.config.get("num_hash_layers", _HASH_LAYERS)
+    return stated if isinstance(stated, int) else _HASH_LAYERS
+
+
 def _mixers(shape: Shape) -> str:
-    return "".join(kind if kind in "RN" else "F" for kind in shape.layer_kinds)
+    """Letters of the layers; those that reuse a cache are full (Y) as the period goes on."""
+    kinds = shape.layer_kinds
+    if "X" not in kinds or "F" not in kinds:
+        return kinds
+    period = kinds.index("F") + 1
+    full = {*range(period - 1, shape.layers, period), shape.layers - 1}
+    return "".join("Y" if kind == "X" and at in full else kind for at, kind in enumerate(kinds))
 
 
-def _block(shape: Shape, traits: Blocks, kind: str) -> tuple[Tensor, ...]:
+def _block(shape: Shape, traits: Blocks, kind: str, index: int) -> tuple[Tensor, ...]:
     found = [*_norms(shape, traits)]
-    if kind[0] == "R" and shape.recurrent:
-        found += _STATES[shape.recurrent.kind](shape, shape.recurrent)
-    elif kind[0] == "F":
-        found += _attention(shape, traits)
-    if kind[1] == "D":
-        found += _dense(shape, traits)
+    if kind[0] in _ATTENDS:
+        found += _attention(shape, traits, _kv(shape, kind, index))
+    if kind[1] == "D" and shape.intermediate:
+        found += _dense(shape, traits, shape.intermediate)
     elif kind[1] == "E" and shape.moe:
-        found += _experts(shape, shape.moe, traits)
-    return tuple(sorted(found, key=lambda tensor: tensor.name))
+        found += _experts(shape, shape.moe)
+    listed = _with_rows(found, shape, traits, kind, index)
+    if kind[1] == "D" and not shape.intermediate and shape.counts:
+        rest = shape.counts.layers[index] - sum(tensor.elements for tensor in listed)
+        listed += (*_dense(shape, traits, rest // (3 if shape.gated else 2) // shape.hidden),)
+    return tuple(sorted(listed, key=lambda tensor: tensor.name))
+
+
+def _kv(shape: Shape, kind: str, index: int) -> int:
+    """Width of the keys of a layer; one that reuses a cache has those of its kind."""
+    heads = shape.kv_heads_by_layer
+    at = shape.layer_kinds.index("F") if kind[0] == "Y" else index
+    return (heads[at] if heads else shape.kv_heads) * shape.head_dim
+
+
+def _with_rows(
+    found: Iterable[Tensor], shape: Shape, traits: Blocks, kind: str, index: int
+) -> tuple[Tensor, ...]:
+    """Add what the table says, which is stronger, and take out what it says is not stored."""
+    letters = kind.partition(" ")[0] + ("A" if kind[0] in _ATTENDS else "")
+    keys = (shape.recurrent.kind if shape.recurrent else "", traits.architecture, shape.model_type)
+    rows = [
+        row
+        for key in dict.fromkeys(keys)
+        for row in _rows(key)
+        if {*row.layers} & {*letters} or (row.layers == _EVERYWHERE and kind != _OUTSIDE)
+    ]
+    listed = {tensor.name: tensor for tensor in found}
+    sizes = _Sizes(shape, _kv(shape, kind, index))
+    for row in filter(sizes.holds, rows):
+        listed.pop(row.name, None)
+        if row.sizes:
+            listed[row.name] = sizes.tensor(row)
+    return tuple(listed.values())
 
 
 def _norms(shape: Shape, traits: Blocks) -> Iterator[Tensor]:
@@ -137,11 +302,11 @@ def _norms(shape: Shape, traits: Blocks) -> Iterator[Tensor]:
             yield Tensor(f"{name}.bias", shape.hidden)
 
 
-def _attention(shape: Shape, traits: Blocks) -> Iterator[Tensor]:
+def _attention(shape: Shape, traits: Blocks, kv: int) -> Iterator[Tensor]:
     if shape.mla:
         yield from _latent_attention(shape, shape.mla)
         return
-    h, q, kv = shape.hidden, shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
+    h, q = shape.hidden, shape.heads * shape.head_dim
     if traits.fused_qkv:
         yield Tensor("attn_qkv.weight", h, q + 2 * kv)
     else:
@@ -157,9 +322,7 @@ def _attention_vectors(shape: Shape, traits: Blocks, q: int, kv: int) -> Iterato
         yield Tensor("attn_q.bias", q)
         yield Tensor("attn_k.bias", kv)
         yield Tensor("attn_v.bias", kv)
-    if traits.architecture == "gpt-oss":
-        yield Tensor("attn_sinks.weight", shape.heads)
-    if traits.every_bias or traits.architecture == "gpt-oss":
+    if traits.every_bias:
         yield Tensor("attn_output.bias", shape.hidden)
     qk_norm = traits.qk_norm or ("head" if shape.config.get("use_qk_norm") else "")
     if qk_norm:
@@ -184,9 +347,8 @@ def _latent_attention(shape: Shape, mla: Mla) -> Iterator[Tensor]:
         yield Tensor("attn_q_b.weight", mla.q_lora_rank, queries)
 
 
-def _dense(shape: Shape, traits: Blocks) -> Iterator[Tensor]:
-    own = shape.config.get("intermediate_size_mlp") if shape.model_type == "llama4" else None
-    h, ff = shape.hidden, own if isinstance(own, int) else shape.intermediate
+def _dense(shape: Shape, traits: Blocks, ff: int) -> Iterator[Tensor]:
+    h = shape.hidden
     if shape.gated and not traits.fused_up:
         yield Tensor("ffn_gate.weight", h, ff)
     yield Tensor("ffn_up.weight", h, 2 * ff if traits.fused_up else ff)
@@ -196,64 +358,15 @@ def _dense(shape: Shape, traits: Blocks) -> Iterator[Tensor]:
         yield Tensor("ffn_down.bias", h)
 
 
-def _experts(shape: Shape, moe: Moe, traits: Blocks) -> Iterator[Tensor]:
+def _experts(shape: Shape, moe: Moe) -> Iterator[Tensor]:
     h, experts, width = shape.hidden, moe.experts, moe.width
     yield Tensor("ffn_gate_inp.weight", h, experts)
     if shape.gated:
         yield Tensor("ffn_gate_exps.weight", h, width, experts)
     yield Tensor("ffn_up_exps.weight", h, width, experts)
     yield Tensor("ffn_down_exps.weight", width, h, experts)
-    if traits.architecture == "gpt-oss":
-        yield Tensor("ffn_gate_inp.bias", experts)
-        yield Tensor("ffn_gate_exps.bias", width, experts)
-        yield Tensor("ffn_up_exps.bias", width, experts)
-        yield Tensor("ffn_down_exps.bias", h, experts)
-    if shape.model_type in _BALANCED or traits.architecture == "glm4moe":
-        yield Tensor("exp_probs_b.bias", experts)
     if moe.shared_width:
         if shape.gated:
             yield Tensor("ffn_gate_shexp.weight", h, moe.shared_width)
         yield Tensor("ffn_up_shexp.weight", h, moe.shared_width)
         yield Tensor("ffn_down_shexp.weight", moe.shared_width, h)
-        if traits.architecture in _GATED_SHARED:
-            yield Tensor("ffn_gate_inp_shexp.weight", h)
-
-
-def _mamba2(shape: Shape, state: Recurrent) -> Iterator[Tensor]:
-    hidden, inner, steps = shape.hidden, state.inner, state.dt_rank or state.heads
-    mixed = inner + 2 * state.groups * state.state
-    yield Tensor("ssm_in.weight", hidden, inner + mixed + steps)
-    yield Tensor("ssm_conv1d.weight", state.conv_kernel, mixed)
-    yield Tensor("ssm_conv1d.bias", mixed)
-    yield Tensor("ssm_dt.bias", steps)
-    yield Tensor("ssm_a", 1, steps)
-    yield Tensor("ssm_d", 1, steps)
-    yield Tensor("ssm_norm.weight", inner // state.groups, state.groups)
-    yield Tensor("ssm_out.weight", inner, hidden)
-
-
-def _deltanet(shape: Shape, state: Recurrent) -> Iterator[Tensor]:
-    hidden, heads = shape.hidden, state.heads
-    mixed = state.conv_elements // state.conv_kernel
-    yield Tensor("attn_qkv.weight", hidden, mixed)
-    yield Tensor("attn_gate.weight", hidden, state.inner)
-    yield Tensor("ssm_conv1d.weight", state.conv_kernel, mixed)
-    yield Tensor("ssm_dt.bias", heads)
-    yield Tensor("ssm_a", heads)
-    if shape.model_type == "qwen3_next":
-        yield Tensor("ssm_ba.weight", hidden, 2 * heads)
-    else:
-        yield Tensor("ssm_alpha.weight", hidden, heads)
-        yield Tensor("ssm_beta.weight", hidden, heads)
-    yield Tensor("ssm_norm.weight", state.head_dim)
-    yield Tensor("ssm_out.weight", state.inner, hidden)
-
-
-def _short_conv(shape: Shape, state: Recurrent) -> Iterator[Tensor]:
-    hidden = shape.hidden
-    yield Tensor("shortconv.in_proj.weight", hidden, 3 * hidden)
-    yield Tensor("shortconv.conv.weight", state.conv_kernel, hidden)
-    yield Tensor("shortconv.out_proj.weight", hidden, hidden)
-
-
-_STATES: Final = {"mamba2": _mamba2, "deltanet": _deltanet, "conv": _short_conv}

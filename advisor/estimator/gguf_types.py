@@ -48,13 +48,25 @@ BASE_TYPES: Mapping[str, str] = {
 }
 """File type -> type of a tensor without a rule of its own."""
 
+SEVENTY_B, FALCON = "70B", "falcon"
 UNQUANTISED = frozenset({"F32", "F16", "BF16"})
 _LOW_BIT = frozenset({"IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ2_M"})
 _TWO_BIT_S = frozenset({"IQ2_S", "IQ2_M"})
 _MIXTRAL_EXPERTS = 8
 _GROUPED = 4
 
-_KEPT_F32 = ("ffn_gate_inp", "ssm_conv1d", "ssm_a", "ssm_d", "ssm_norm", "_exps.bias")
+_KEPT_F32 = (
+    "ffn_gate_inp",
+    "ssm_conv1d",
+    "ssm_a",
+    "ssm_d",
+    "_norm.weight",
+    "_exps.bias",
+    "position_embd",
+    "token_types",
+    "altup_correct_coef",
+    "altup_predict_coef",
+)
 _NEVER_QUANTISED = (
     "_norm.weight",
     "ffn_gate_inp.weight",
@@ -64,6 +76,8 @@ _NEVER_QUANTISED = (
     "ssm_conv1d",
     "shortconv.conv.weight",
     "attn_rel_b.weight",
+    "position_embd.weight",
+    "token_types.weight",
 )
 _CATEGORIES = (
     ("attn_qkv.weight", "V"),
@@ -149,6 +163,12 @@ _DOWN: Mapping[str, _Choices] = {
     "Q4_K_M": (("spread", "Q6_K"),),
     "Q5_K_M": (("spread", "Q6_K"),),
 }
+_FALCON_DOWN: Mapping[str, _Choices] = {
+    "Q3_K_M": (("first sixteenth", "Q5_K"), ("spread", "Q4_K")),
+    "Q3_K_L": _ALL_Q4,
+    "Q4_K_M": (("first sixteenth", "Q6_K"), ("spread", "Q5_K")),
+    "Q4_K_S": (),
+}
 _BY_INDEX: Mapping[str, frozenset[str]] = {
     category: frozenset(
         ftype
@@ -180,6 +200,8 @@ def category_of(name: str) -> str:
 def kept_type(tensor: Tensor) -> str | None:
     """Give the type of a tensor that is never quantised; None for the others."""
     name = tensor.name
+    if tensor.kind in UNQUANTISED:
+        return tensor.kind
     flat = tensor.ne1 == 1 and tensor.ne2 == 1
     kept = flat or not name.endswith("weight") or any(part in name for part in _NEVER_QUANTISED)
     if not kept:
@@ -193,15 +215,16 @@ class Rules:
     Args:
         ftype: File type, a key of ``BASE_TYPES``, or a ggml type taken for every block.
         types: Block sizes by type name.
-        seventy_b: Whether this is a grouped-query Llama or Qwen2 of 80 layers.
+        like: ``70B`` for a grouped-query Llama or a Qwen2 of 80 layers, ``falcon`` for a Falcon,
+            which have rules of their own.
     """
 
-    def __init__(self, ftype: str, types: Mapping[str, GgmlType], *, seventy_b: bool) -> None:
+    def __init__(self, ftype: str, types: Mapping[str, GgmlType], like: str = "") -> None:
         self.ftype = ftype
         self.base = BASE_TYPES.get(ftype, ftype)
         self.low_bit = ftype in _LOW_BIT
         self._types = types
-        self.seventy_b = seventy_b
+        self.like = like
 
     def matrix_type(self, tensor: Tensor, *, as_output: bool) -> str:
         """Give the type of the input embedding or the output matrix."""
@@ -223,12 +246,18 @@ class Rules:
         """Give the type of a tensor that is quantised."""
         if self.ftype in UNQUANTISED:
             return self.base
-        return self.fitting(tensor, self._preferred(tensor, category, site))
+        return self.fitting(tensor, tensor.kind or self._preferred(tensor, category, site))
+
+    def beside_type(self, tensor: Tensor, *, tied: bool) -> str:
+        """Give the type of a tensor beside the layers; what is looked up is as the embedding."""
+        if "token_embd" in tensor.name and self.ftype not in UNQUANTISED:
+            return self.fitting(tensor, self._output(tensor) if tied else self._embedding())
+        return self.block_type(tensor, "", Site(0, 0, 0, 0, 0, 0))
 
     def _output(self, tensor: Tensor) -> str:
         if self.ftype in {"MXFP4_MOE", "Q8_0"}:
             return "Q8_0"
-        if tensor.ne0 % self._types[self.base].block_elements:
+        if self.like == FALCON or tensor.ne0 % self._types[self.base].block_elements:
             return "Q8_0"
         return "Q5_K" if self.low_bit or self.ftype == "IQ3_XXS" else "Q6_K"
 
@@ -273,7 +302,10 @@ class Rules:
         if category in {"K", "Q"}:
             return _KEY_QUERY.get(self.ftype)
         if category == "DOWN":
-            return _first(_DOWN.get(self.ftype, ()), site)
+            own = _FALCON_DOWN if self.like == FALCON else {}
+            return _first(own.get(self.ftype, _DOWN.get(self.ftype, ())), site)
+        if category == "O" and self.like == FALCON:
+            return "Q4_K" if self.ftype == "Q3_K_L" else None
         if category == "O":
             return _OUT_OF_ATTENTION.get(self.ftype)
         if category in {"UP", "GATE"} and self.ftype == "IQ3_XS":
@@ -288,7 +320,11 @@ class Rules:
 
     def _value(self, site: Site) -> str | None:
         chosen = _first(_V.get(self.ftype, ()), site)
-        return "Q5_K" if self.seventy_b and (chosen or self.base) in {"Q3_K", "Q4_K"} else chosen
+        return (
+            "Q5_K"
+            if self.like == SEVENTY_B and (chosen or self.base) in {"Q3_K", "Q4_K"}
+            else chosen
+        )
 
     def fitting(self, tensor: Tensor, chosen: str) -> str:
         """Replace a type whose blocks do not divide the tensor's rows."""
@@ -306,15 +342,15 @@ def _first(choices: _Choices, site: Site) -> str | None:
     return None
 
 
-def preferred_types(ftype: str, category: str, sites: Sites, *, seventy_b: bool) -> tuple[str, ...]:
+def preferred_types(ftype: str, category: str, sites: Sites, like: str) -> tuple[str, ...]:
     """List what the rules prefer for the tensors of a category that differ by place.
 
     ``category`` is as ``category_of`` names it; ``sites`` tells how far the tensors are numbered,
-    and in what they stand.
+    and in what they stand; ``like`` is that of the rules.
 
     Gives type names by number of the tensor (or of its block).
     """
-    rules = Rules(ftype, {}, seventy_b=seventy_b)
+    rules = Rules(ftype, {}, like)
     return tuple(
         rules.preferred(
             category,

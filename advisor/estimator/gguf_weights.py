@@ -9,7 +9,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.estimator.gguf_tensors import Layout, Tensor
-from advisor.estimator.gguf_types import Rules, Site, Sites, category_of, kept_type, preferred_types
+from advisor.estimator.gguf_types import (
+    FALCON,
+    SEVENTY_B,
+    Rules,
+    Site,
+    Sites,
+    category_of,
+    kept_type,
+    preferred_types,
+)
 from advisor.knowledge.types import GgmlType
 from advisor.models.shape import Shape
 from advisor.models.stored_tensors import Part, StoredModel, StoredTensor, place_of
@@ -78,7 +87,7 @@ def gguf_bytes(
     shape: Shape, layout: Layout, ftype: str, types: Mapping[str, GgmlType]
 ) -> GgufBytes:
     """Size every tensor of a model in a file type."""
-    rules = Rules(ftype, types, seventy_b=_is_seventy_b(shape, layout))
+    rules = Rules(ftype, types, _like(shape, layout))
     tied = layout.tied
     embedding = _span(
         layout.embedding,
@@ -89,14 +98,20 @@ def gguf_bytes(
     if layout.output is not None:
         output = _span(layout.output, rules.matrix_type(layout.output, as_output=True), types)
     blocks = _Blocks(shape, layout, rules, types).sized()
+    beside: dict[Part, Span] = {}
+    for tensor in (*layout.outside, *((layout.rope,) if layout.rope else ())):
+        part = place_of(tensor.name, shape.layers).part
+        size = _span(tensor, kept_type(tensor) or rules.beside_type(tensor, tied=tied), types)
+        beside[part] = beside.get(part, NOTHING) + size
     return GgufBytes(
         embedding=embedding,
         output=output,
-        norm=sum((_span(tensor, "F32", types) for tensor in layout.outside), NOTHING),
-        rope=_span(layout.rope, "F32", types) if layout.rope else NOTHING,
+        norm=beside.get("norm", NOTHING),
+        rope=sum((beside.get(part, NOTHING) for part in ("output", "other")), NOTHING),
         layers=tuple(block[0] for block in blocks),
         experts=tuple(block[1] for block in blocks),
         tied=tied,
+        lookup=beside.get("lookup", NOTHING),
         widest=tuple(block[2] for block in blocks),
     )
 
@@ -107,16 +122,27 @@ def table_span(elements: int, ftype: str, types: Mapping[str, GgmlType]) -> Span
     Source: ``tensor_get_category`` of llama.cpp's ``src/llama-quant.cpp``.
     """
     tensor = Tensor("per_layer_token_embd.weight", elements)
-    rules = Rules(ftype, types, seventy_b=False)
-    return _span(tensor, rules.matrix_type(tensor, as_output=False), types)
+    return _span(tensor, Rules(ftype, types).beside_type(tensor, tied=False), types)
 
 
-def _is_seventy_b(shape: Shape, layout: Layout) -> bool:
-    return (
-        shape.layers == _SEVENTY_B_LAYERS
-        and layout.architecture in {"llama", "qwen2"}
-        and shape.heads != shape.kv_heads
-    )
+def _like(shape: Shape, layout: Layout) -> str:
+    """Whose rules of their own are followed."""
+    of_70b = {"qwen2": True, "deci": True, "llama": shape.heads != shape.kv_heads}
+    if shape.layers == _SEVENTY_B_LAYERS and of_70b.get(layout.architecture):
+        return SEVENTY_B
+    return FALCON if layout.architecture == FALCON else ""
+
+
+def _grouping(shape: Shape) -> int:
+    """Query heads per key/value head of the first layer, which the quantiser asks.
+
+    None where it attends not, and the file states heads layer by layer.
+    """
+    listed = shape.recurrent is None or shape.recurrent.kind not in {"deltanet", "lightning"}
+    kv = shape.kv_heads_by_layer[0] if shape.kv_heads_by_layer else shape.kv_heads
+    if listed and shape.layer_kinds[0] in "RN" and shape.role == "decoder":
+        return 0
+    return shape.heads // kv if kv else 1
 
 
 def _span(tensor: Tensor, kind: str, types: Mapping[str, GgmlType]) -> Span:
@@ -176,7 +202,7 @@ class _Blocks:
         self._rules = rules
         self._types = types
         self._experts = shape.moe.experts if shape.moe else 0
-        self._grouping = shape.heads // shape.kv_heads if shape.kv_heads else 1
+        self._grouping = _grouping(shape)
         self._kinds = {kind: self._kind(parts) for kind, parts in _parts(layout).items()}
         self._known: dict[tuple[str, ...], _Sized] = {}
 
@@ -202,7 +228,7 @@ class _Blocks:
             return ()
         sites = Sites(numbers, count, self._shape.layers, self._experts, self._grouping)
         rules = self._rules
-        return preferred_types(rules.ftype, category, sites, seventy_b=rules.seventy_b)
+        return preferred_types(rules.ftype, category, sites, rules.like)
 
     def _in_order(
         self, names: Sequence[str], kinds: Sequence[_Kind], series: Mapping[str, Sequence[str]]

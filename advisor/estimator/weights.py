@@ -194,9 +194,8 @@ def _weights(
         return _plain(known, precision)
     if layout is None:
         return _gguf_without_layout(known, ftype, ggml_types)
-    checked = layout.exact and ftype in BASE_TYPES
-    unchecked = ("weights: the tensors of this architecture were not checked",)
-    why: tuple[str, ...] = () if checked else unchecked
+    unchecked = ("weights: the types that this format gives each tensor were not checked",)
+    why: tuple[str, ...] = () if ftype in BASE_TYPES else unchecked
     if unlisted := _unlisted(model, layout):
         why += ("weights: parts beside the text model are taken at 16 bits",)
     found = gguf_bytes(model.shape, layout, ftype, ggml_types)

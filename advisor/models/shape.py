@@ -110,8 +110,6 @@ class Blocks(Struct, frozen=True, omit_defaults=True):
 
     architecture: str
     """``general.architecture`` of the file."""
-    exact: bool = False
-    """Whether it was checked against llama.cpp itself."""
     qkv_bias: bool = False
     qk_norm: Literal["head", "whole", ""] = ""
     norms: tuple[str, ...] = ("attn_norm", "ffn_norm")
@@ -120,11 +118,9 @@ class Blocks(Struct, frozen=True, omit_defaults=True):
     every_bias: bool = False
     gated_query: bool = False
     """Queries are stored with the gate of the output behind them."""
-    most_vocab: int | None = None
-    """Rows of the embedding that are stored at most."""
 
 
-LLAMA_BLOCKS = Blocks("llama", exact=True)
+LLAMA_BLOCKS = Blocks("llama")
 
 
 class Shape(Struct, frozen=True, omit_defaults=True):

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.estimator.gguf_tensors import Layout, gguf_layout
-from advisor.estimator.gguf_types import Rules, Site, category_of, kept_type
+from advisor.estimator.gguf_types import SEVENTY_B, Rules, Site, category_of, kept_type
 from advisor.estimator.gguf_weights import gguf_bytes, stored_bytes
 from advisor.estimator.weights import weight_profile
 from advisor.models.gguf import read_gguf
@@ -43,7 +43,7 @@ def entries(model: Model, layout: Layout, ftype: str) -> list[Entry]:
         and layout.architecture in {"llama", "qwen2"}
         and shape.heads != shape.kv_heads
     )
-    rules = Rules(ftype, GGML_TYPES, seventy_b=seventy_b)
+    rules = Rules(ftype, GGML_TYPES, SEVENTY_B if seventy_b else "")
     table = layout.embedding
     found = [
         Entry(

@@ -197,11 +197,7 @@ CLASSIC: Final[Mapping[str, Family]] = {
         kinds=stated_or(sliding_everywhere),
         window=stated_window,
         defaults={"use_bias": True},
-        gguf=(
-            laid_out(
-                Blocks("starcoder2", exact=True, qkv_bias=True, every_bias=True), windows=False
-            ),
-        ),
+        gguf=(laid_out(Blocks("starcoder2", qkv_bias=True, every_bias=True), windows=False),),
         gated=False,
     ),
     "stablelm": Family(

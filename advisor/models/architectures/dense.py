@@ -153,7 +153,7 @@ DENSE: Final[Mapping[str, Family]] = {
     "llama": replace(
         _LLAMA,
         gguf=(
-            laid_out(Blocks("llama", exact=True), moe_type="mixtral"),
+            laid_out(Blocks("llama"), moe_type="mixtral"),
             Gguf("llama-embed"),
         ),
         also=("smolvlm_text",),
@@ -180,14 +180,14 @@ DENSE: Final[Mapping[str, Family]] = {
     ),
     "mistral": replace(
         _MISTRAL,
-        gguf=(laid_out(Blocks("llama", exact=True), reads=False, windows=False),),
+        gguf=(laid_out(Blocks("llama"), reads=False, windows=False),),
     ),
     "ministral": replace(_MISTRAL, gguf=(laid_out(Blocks("llama"), reads=False, windows=False),)),
     "ministral3": replace(_MISTRAL, gguf=(laid_out(Blocks("mistral3")),)),
     "phi3": Family(
         kinds=stated_or(sliding_everywhere),
         window=stated_window,
-        gguf=(laid_out(Blocks("phi3", exact=True, fused_qkv=True, fused_up=True), windows=False),),
+        gguf=(laid_out(Blocks("phi3", fused_qkv=True, fused_up=True), windows=False),),
     ),
     "phi3_v": Family(
         kinds=stated_or(sliding_everywhere),
@@ -222,7 +222,7 @@ DENSE: Final[Mapping[str, Family]] = {
     "granite": Family(
         attention=(projections, when("attention_bias", all_bias)),
         dense=(gated, when("mlp_bias", gate_bias)),
-        gguf=(laid_out(Blocks("granite", exact=True)),),
+        gguf=(laid_out(Blocks("granite")),),
     ),
     "granite_swa": Family(
         attention=(projections, sinks, when("attention_bias", all_bias)),
@@ -278,7 +278,7 @@ DENSE: Final[Mapping[str, Family]] = {
     "nanochat": Family(dense=(up_down,), norms=(), final=(), unsupported=("attention_bias",)),
     "qwen2": replace(
         _QWEN2,
-        gguf=(laid_out(Blocks("qwen2", exact=True, qkv_bias=True), windows=False),),
+        gguf=(laid_out(Blocks("qwen2", qkv_bias=True), windows=False),),
     ),
     "qwen": replace(_QWEN2, read_width=half_width),
     "mimo": replace(_QWEN2, gguf=(laid_out(Blocks("qwen2", qkv_bias=True), reads=False),)),
@@ -294,7 +294,7 @@ DENSE: Final[Mapping[str, Family]] = {
     ),
     "qwen3": replace(
         _QWEN3,
-        gguf=(laid_out(Blocks("qwen3", exact=True, qk_norm="head"), windows=False),),
+        gguf=(laid_out(Blocks("qwen3", qk_norm="head"), windows=False),),
     ),
     "qwen3_vl": replace(
         _QWEN3,
@@ -302,7 +302,7 @@ DENSE: Final[Mapping[str, Family]] = {
         also=("qwen3_vl_text",),
     ),
     "glm": replace(_GLM, gguf=(laid_out(Blocks("chatglm", qkv_bias=True, fused_up=True)),)),
-    "glm4": replace(_GLM4, gguf=(Gguf("glm4", blocks=replace(_GLM4_BLOCKS, exact=True)),)),
+    "glm4": replace(_GLM4, gguf=(Gguf("glm4", blocks=_GLM4_BLOCKS),)),
     "glm_ocr": Family(norms=(four_hidden,), also=("glm_ocr_text",)),
     "glm4v": Family(
         attention=(projections, qkv_bias),
@@ -327,7 +327,7 @@ DENSE: Final[Mapping[str, Family]] = {
     ),
     "olmo2": replace(
         _OLMO2,
-        gguf=(laid_out(Blocks("olmo2", exact=True, qk_norm="whole", norms=POST_NORMS), period=4),),
+        gguf=(laid_out(Blocks("olmo2", qk_norm="whole", norms=POST_NORMS), period=4),),
     ),
     "olmo3": Family(
         attention=_OLMO2.attention,
@@ -340,7 +340,7 @@ DENSE: Final[Mapping[str, Family]] = {
         attention=(projections, when("use_qk_norm", wide_norms), when("attention_bias", all_bias)),
         norms=(one_hidden,),
         tied=True,
-        gguf=(laid_out(Blocks("command-r", exact=True, norms=("attn_norm",))),),
+        gguf=(laid_out(Blocks("command-r", norms=("attn_norm",))),),
     ),
     "cohere2": Family(
         attention=(projections, when("attention_bias", all_bias)),

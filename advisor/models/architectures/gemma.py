@@ -226,16 +226,13 @@ GEMMA: Final[Mapping[str, Family]] = {
     "gemma": replace(_GEMMA, gguf=(laid_out(Blocks("gemma")),)),
     "gemma2": replace(
         _GEMMA2,
-        gguf=(laid_out(Blocks("gemma2", exact=True, norms=FOUR_NORMS), period=2, window=4096),),
+        gguf=(laid_out(Blocks("gemma2", norms=FOUR_NORMS), period=2, window=4096),),
     ),
     "cost_wise_gemma": replace(_GEMMA2, extras=(_layer_heads,)),
     "gemma3": replace(
         _GEMMA3,
         gguf=(
-            laid_out(
-                Blocks("gemma3", exact=True, qk_norm="head", norms=FOUR_NORMS, most_vocab=262144),
-                period=6,
-            ),
+            laid_out(Blocks("gemma3", qk_norm="head", norms=FOUR_NORMS), period=6),
             Gguf("gemma-embedding", role="encoder"),
         ),
         also=("gemma3_text",),

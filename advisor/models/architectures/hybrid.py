@@ -225,7 +225,7 @@ HYBRID: Final[Mapping[str, Family]] = {
         mixers={"R": (mamba2_terms,)},
         tied=False,
         defaults={"conv_kernel": 4, "expand": 2, "n_groups": 8, "state_size": 128},
-        gguf=(laid_out(Blocks("mamba2", exact=True, norms=_ONE), recurrent="mamba2"),),
+        gguf=(laid_out(Blocks("mamba2", norms=_ONE), recurrent="mamba2"),),
     ),
     "rwkv": Family(
         attends=False,

@@ -94,7 +94,7 @@ LATENT: Final[Mapping[str, Family]] = {
             "first_k_dense_replace": 0,
             "n_shared_experts": 2,
         },
-        gguf=(laid_out(Blocks("deepseek2", exact=True)),),
+        gguf=(laid_out(Blocks("deepseek2")),),
     ),
     "deepseek_v32": INDEXED,
     "glm_moe_dsa": replace(

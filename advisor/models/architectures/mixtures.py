@@ -181,7 +181,7 @@ _OLMOE = Family(
 MIXTURES: Final[Mapping[str, Family]] = {
     "mixtral": replace(
         _MIXTRAL,
-        gguf=(laid_out(Blocks("llama", exact=True), reads=False, windows=False),),
+        gguf=(laid_out(Blocks("llama"), reads=False, windows=False),),
     ),
     "minimax_m2": replace(
         ROUTED,
@@ -219,11 +219,11 @@ MIXTURES: Final[Mapping[str, Family]] = {
         experts=(router, shared, shared_gate),
         moe=experts(shared="width"),
         defaults={"qkv_bias": True, "shared_expert_intermediate_size": 5632},
-        gguf=(laid_out(Blocks("qwen2moe", exact=True, qkv_bias=True), windows=False),),
+        gguf=(laid_out(Blocks("qwen2moe", qkv_bias=True), windows=False),),
     ),
     "qwen3_moe": replace(
         _QWEN3_MOE,
-        gguf=(laid_out(Blocks("qwen3moe", exact=True, qk_norm="head"), windows=False),),
+        gguf=(laid_out(Blocks("qwen3moe", qk_norm="head"), windows=False),),
     ),
     "qwen3_vl_moe": replace(
         _QWEN3_MOE,
@@ -252,9 +252,7 @@ MIXTURES: Final[Mapping[str, Family]] = {
         },
         gguf=(
             laid_out(
-                Blocks(
-                    "gpt-oss", exact=True, qkv_bias=True, norms=("attn_norm", "post_attention_norm")
-                ),
+                Blocks("gpt-oss", qkv_bias=True, norms=("attn_norm", "post_attention_norm")),
                 period=2,
             ),
         ),
