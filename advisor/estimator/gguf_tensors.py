@@ -123,7 +123,8 @@ class _Sizes:
     def holds(self, row: _Row) -> bool:
         """Whether the switch of a row is as it says."""
         name = row.switch.removeprefix("!")
-        return not name or bool(self.stated(name)) is (name == row.switch)
+        on = bool(self._known.get(name) or self.stated(name))
+        return not name or on is (name == row.switch)
 
 
 class Layout(Struct, frozen=True):
