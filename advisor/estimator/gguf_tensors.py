@@ -8,14 +8,12 @@ otherwise, stands in ``knowledge/gguf_tensors.tsv``. Source: tensor lists of lla
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from math import prod
 from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from advisor.files import data_dir
-from advisor.models.architectures import class_defaults
+from advisor.knowledge.stacked_files import table_rows
 from advisor.models.shape import Blocks, Mla, Moe, Shape
 
 _LLAMA_3_VOCAB = 128_256
@@ -54,16 +52,13 @@ class _Row(NamedTuple):
     kind: str
 
 
-@cache
-def _rows(name: str) -> tuple[_Row, ...]:
-    """Read what the table says of an architecture, a ``model_type`` or a kind of state."""
-    found = (line.split("\t") for line in _lines() if line.startswith(f"{name}\t"))
-    return tuple(_Row(*[*line[1:], "", "", ""][:5]) for line in found)
+Rows = Sequence[_Row]
 
 
-@cache
-def _lines() -> list[str]:
-    return (data_dir("knowledge") / _FILE).read_text(encoding="ascii").splitlines()
+def _rows(*names: str) -> list[_Row]:
+    """Read what the table says of architectures, a ``model_type`` or kinds of state, in order."""
+    rows = [line for name in dict.fromkeys(names) for line in table_rows(_FILE) if line[0] == name]
+    return [_Row(*[*line[1:], "", "", ""][:5]) for line in rows]
 
 
 class _Sizes:
@@ -110,20 +105,15 @@ class _Sizes:
         if name.lstrip("-").isdigit():
             return int(name)
         size = self._known.get(name)
-        stated = self.stated(name) if size is None else size
+        stated = self._shape.config.get(name) if size is None else size
         if type(stated) is not int:
             raise LookupError(name)
         return stated // max(1, self._one(by)) if by else stated
 
-    def stated(self, name: str) -> object:
-        """Give a key of the config, or what its class has where it is absent."""
-        stated = self._shape.config.get(name)
-        return class_defaults(self._shape.model_type).get(name) if stated is None else stated
-
     def holds(self, row: _Row) -> bool:
         """Whether the switch of a row is as it says."""
         name = row.switch.removeprefix("!")
-        on = bool(self._known.get(name) or self.stated(name))
+        on = bool(self._known.get(name) or self._shape.config.get(name))
         return not name or on is (name == row.switch)
 
 
@@ -159,35 +149,36 @@ class Layout(Struct, frozen=True):
 def gguf_layout(shape: Shape) -> Layout | None:
     """List the tensors llama.cpp stores for a model; None for an architecture without a list."""
     traits = shape.blocks or _stored_as(shape)
-    if traits is None or (shape.recurrent and not _rows(shape.recurrent.kind)):
+    state = shape.recurrent.kind if shape.recurrent else ""
+    if traits is None or (state and not _rows(state)):
         return None
     try:
-        return _listed(shape, traits)
+        return _listed(shape, traits, _rows(state, traits.architecture, shape.model_type))
     except LookupError:
         return None
 
 
 def _stored_as(shape: Shape) -> Blocks | None:
     """The architecture that the table names for a ``model_type``."""
-    lines = (*_rows(shape.outer_type), *_rows(shape.model_type))
-    return next((Blocks(row.name) for row in lines if row.layers == _STORED_AS), None)
+    rows = _rows(shape.outer_type, shape.model_type)
+    return next((Blocks(row.name) for row in rows if row.layers == _STORED_AS), None)
 
 
-def _listed(shape: Shape, traits: Blocks) -> Layout:
+def _listed(shape: Shape, traits: Blocks, rows: Rows) -> Layout:
     kinds = _kinds(shape)
     first = {kind: index for index, kind in reversed([*enumerate(kinds)])}
     bias = (Tensor("output_norm.bias", shape.hidden),) if traits.every_bias else ()
     norm = (Tensor("output_norm.weight", shape.hidden), *bias) if traits.norms else ()
-    outside = {t.name: t for t in _with_rows(norm, shape, traits, _OUTSIDE, 0)}
-    rows = min(shape.vocab, outside.pop(_EMBEDDING).ne1 if _EMBEDDING in outside else shape.vocab)
+    outside = {t.name: t for t in _with_rows(norm, shape, rows, _OUTSIDE, 0)}
+    words = min(shape.vocab, outside.pop(_EMBEDDING).ne1 if _EMBEDDING in outside else shape.vocab)
     return Layout(
         architecture=traits.architecture,
-        embedding=Tensor(_EMBEDDING, shape.hidden, rows),
-        output=Tensor("output.weight", shape.hidden, rows) if _has_output(shape) else None,
+        embedding=Tensor(_EMBEDDING, shape.hidden, words),
+        output=Tensor("output.weight", shape.hidden, words) if _has_output(shape) else None,
         tied=shape.tied,
         outside=tuple(outside.values()),
         rope=Tensor("rope_freqs.weight", shape.head_dim // 2) if _scales_rope(shape) else None,
-        blocks={kind: _block(shape, traits, kind, index) for kind, index in first.items()},
+        blocks={kind: _block(shape, traits, rows, kind, index) for kind, index in first.items()},
         kinds=kinds,
     )
 
@@ -253,7 +244,7 @@ def _mixers(shape: Shape) -> str:
     return "".join("Y" if kind == "X" and at in full else kind for at, kind in enumerate(kinds))
 
 
-def _block(shape: Shape, traits: Blocks, kind: str, index: int) -> tuple[Tensor, ...]:
+def _block(shape: Shape, traits: Blocks, rows: Rows, kind: str, index: int) -> tuple[Tensor, ...]:
     found = [*_norms(shape, traits)]
     if kind[0] in _ATTENDS:
         found += _attention(shape, traits, _kv(shape, kind, index))
@@ -261,7 +252,7 @@ def _block(shape: Shape, traits: Blocks, kind: str, index: int) -> tuple[Tensor,
         found += _dense(shape, traits, shape.intermediate)
     elif kind[1] == "E" and shape.moe:
         found += _experts(shape, shape.moe)
-    listed = _with_rows(found, shape, traits, kind, index)
+    listed = _with_rows(found, shape, rows, kind, index)
     if kind[1] == "D" and not shape.intermediate and shape.counts:
         rest = shape.counts.layers[index] - sum(tensor.elements for tensor in listed)
         listed += (*_dense(shape, traits, rest // (3 if shape.gated else 2) // shape.hidden),)
@@ -276,23 +267,18 @@ def _kv(shape: Shape, kind: str, index: int) -> int:
 
 
 def _with_rows(
-    found: Iterable[Tensor], shape: Shape, traits: Blocks, kind: str, index: int
+    found: Iterable[Tensor], shape: Shape, rows: Rows, kind: str, index: int
 ) -> tuple[Tensor, ...]:
     """Add what the table says, which is stronger, and take out what it says is not stored."""
-    letters = kind.partition(" ")[0] + ("A" if kind[0] in _ATTENDS else "")
-    keys = (shape.recurrent.kind if shape.recurrent else "", traits.architecture, shape.model_type)
-    rows = [
-        row
-        for key in dict.fromkeys(keys)
-        for row in _rows(key)
-        if {*row.layers} & {*letters} or (row.layers == _EVERYWHERE and kind != _OUTSIDE)
-    ]
+    letters = {*kind.partition(" ")[0], "A" if kind[0] in _ATTENDS else ""}
+    letters.add(_EVERYWHERE if kind != _OUTSIDE else "")
     listed = {tensor.name: tensor for tensor in found}
     sizes = _Sizes(shape, _kv(shape, kind, index))
-    for row in filter(sizes.holds, rows):
-        listed.pop(row.name, None)
-        if row.sizes:
-            listed[row.name] = sizes.tensor(row)
+    for row in rows:
+        if letters & {*row.layers} and sizes.holds(row):
+            listed.pop(row.name, None)
+            if row.sizes:
+                listed[row.name] = sizes.tensor(row)
     return tuple(listed.values())
 
 

@@ -16,6 +16,7 @@ from advisor.errors import RequestError, Source, UserError, raise_problems
 from advisor.files import data_dir, read_whole, write_whole
 from advisor.knowledge.index import models_published
 from advisor.knowledge.merit import merits
+from advisor.knowledge.stacked_files import table_rows
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType, ModelRecord
 from advisor.reading.public_list import (
     COLUMNS,
@@ -34,7 +35,6 @@ from advisor.reading.published import (
     is_packed,
     own_record,
     recorded_as,
-    table_rows,
 )
 
 _PLAIN_FORMATS: Final = frozenset({"gguf", "safetensors"})

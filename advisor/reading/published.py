@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 from msgspec import json
 from msgspec.structs import replace
 
-from advisor.files import data_dir
 from advisor.knowledge.index import model_words
 from advisor.knowledge.names import models_with
+from advisor.knowledge.stacked_files import table_rows
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.memo import by_identity
 from advisor.models.shape import UNKNOWN
@@ -118,13 +118,6 @@ def published_format(public: PublicModel) -> str | None:
         return f"{packed_config(public.hf_id).get('format', '')}" or None
     name = said.replace("MLX MXFP4", "MLX 4-bit").replace("exl", "EXL")
     return None if said in PLAIN or ("bpw" in said and "EXL" not in name) else name
-
-
-@cache
-def table_rows(file: str) -> Sequence[Sequence[str]]:
-    """Cut a table of the knowledge into rows of cells, remarks left out."""
-    lines = filter(None, (data_dir("knowledge") / file).read_text("utf-8").splitlines())
-    return [line.split("\t") for line in lines if not line.startswith("#")]
 
 
 class Recorded(NamedTuple):

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from advisor.errors import RequestError
 from advisor.knowledge.index import model_key, model_words
 from advisor.knowledge.programs import GGUF_FILE
+from advisor.knowledge.stacked_files import table_rows
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.models import model_from_record
 from advisor.models.stored_tensors import Model
@@ -51,7 +52,6 @@ from advisor.reading.published import (
     less_publisher,
     most_taken,
     published_format,
-    table_rows,
     unpacked_name,
 )
 

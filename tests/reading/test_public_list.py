@@ -11,10 +11,11 @@ import pytest
 from advisor.errors import KnowledgeError, RequestError, UserError
 from advisor.files import data_dir
 from advisor.knowledge import load_knowledge
+from advisor.knowledge.stacked_files import table_rows
 from advisor.reading import public_list
 from advisor.reading.public_import import import_list
 from advisor.reading.public_list import COLUMNS, FILE, every, exact, find_public, sort_key
-from advisor.reading.published import has_gguf, is_packed, table_rows
+from advisor.reading.published import has_gguf, is_packed
 from advisor.scenario.asked_model import find_model_named
 from tests.cli.running import advise, run
 
