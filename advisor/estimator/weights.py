@@ -199,7 +199,7 @@ def _weights(
     if unlisted := _unlisted(model, layout):
         why += ("weights: parts beside the text model are taken at 16 bits",)
     found = gguf_bytes(model.shape, layout, ftype, ggml_types)
-    if KEPT_EXPERTS in model.native_formats:
+    if model.native_formats[:1] == (KEPT_EXPERTS,):  # what is published as FP4+FP8 is packed anew
         found = found.with_experts(gguf_bytes(model.shape, layout, KEPT_EXPERTS, ggml_types))
     spread = _UNCHECKED_SHARE if why else 0.0
     return _gguf(model, found, why, spread, vision=2 * (model.vision_parameters + unlisted))
