@@ -194,11 +194,8 @@ def _demand(
     )
     runtime, beyond = scenario.framework, scenario.framework.beyond
     chip = scenario.gpu.architecture if scenario.gpu else ""
-    if (
-        scenario.stands_in
-        or not runtime.memory_checked
-        or {scenario.precision.name, chip} & {*beyond}
-    ):
+    unread = {scenario.precision.name, chip}.intersection(beyond)
+    if scenario.stands_in or not runtime.memory_checked or unread:
         demand.approximate += (UNCHECKED,)
     demand.approximate += traded(scenario, knowledge)
     if scenario.cards and len(placement.cards) > 1 and not is_pipeline(scenario):

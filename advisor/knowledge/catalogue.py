@@ -205,19 +205,10 @@ BACKENDS: Mapping[str, Backend] = {
     )
 }
 MAKERS: Mapping[str, Maker] = {
-    "NVIDIA": Maker(
-        ("CUDA", "Vulkan"),
-        frozenset({"nvidia", "geforce", "tesla"}),
-        0x10DE,
-        by_capability=True,
-        mostly_rented=True,
-    ),
-    "AMD": Maker(
-        ("ROCm", "Vulkan"),
-        frozenset({"amd", "radeon", "instinct"}),
-        0x1002,
-        computes_in_formats=True,
-    ),
+    "NVIDIA": Maker(("CUDA", "Vulkan"), frozenset({"nvidia", "geforce", "tesla"}), 0x10DE,
+        by_capability=True, mostly_rented=True),
+    "AMD": Maker(("ROCm", "Vulkan"), frozenset({"amd", "radeon", "instinct"}), 0x1002,
+        computes_in_formats=True),
     "Intel": Maker(("SYCL", "Vulkan"), frozenset({"intel", "arc", "habana"}), 0x8086),
     "Apple": Maker(("Metal", "Vulkan"), frozenset({"apple"}), 0x106B, one_memory=True),
     "Processor": Maker(("CPU",), frozenset(), called="a processor alone"),
@@ -229,7 +220,7 @@ MAKERS: Mapping[str, Maker] = {
     "MetaX": Maker(("MACA",), frozenset({"metax"}), timed=False),
     "Google": Maker(("XLA",), frozenset(), timed=False),
     "AWS": Maker(("Neuron",), frozenset(), timed=False),
-}
+}  # fmt: skip
 BY_PCI: Mapping[int, str] = {maker.pci: name for name, maker in MAKERS.items() if maker.pci}
 """Number on the bus -> maker."""
 ALONE: Vendor = "Processor"

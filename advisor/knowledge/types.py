@@ -60,11 +60,10 @@ FAMILIES = (
     "unquantized", "gguf-k", "gguf-i", "gguf-legacy", "gguf-mxfp4", "gguf-nvfp4", "awq", "gptq",
     "bnb", "int8", "int4-experts", "fp8", "mxfp4", "nvfp4", "exl2", "exl3", "hqq", "mlx",
 )  # fmt: skip
-_DISPUTED = dict.fromkeys(
-    ("fp16_tensor", "fp16_tensor_fp32acc", "fp16_shader", "int8", "fp8", "fp4"), "compute"
-) | {
+_DISPUTED = {
+    **dict.fromkeys(("fp16_tensor", "fp16_tensor_fp32acc", "fp16_shader"), "compute"),
+    **dict.fromkeys(("int8", "fp8", "fp4"), "compute"), "launch_price": "money",
     "vram": "memory", "bandwidth": "bandwidth", "nvlink": "bandwidth", "tdp": "power",
-    "launch_price": "money",
 }  # fmt: skip
 _PARTS = Kind(choices(("dense", "shared", "experts", "attention")))
 _UNSIZED = Kind(mapping(written, (*SPLITS, *get_args(Vendor), "gguf", "architecture"), "way"))

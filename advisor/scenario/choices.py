@@ -352,8 +352,7 @@ def _wider(
         capabilities=tuple(
             row
             for row in framework.capabilities
-            if row.name not in also
-            and (row.about != "card" or not gpu or gpu.architecture not in also)
+            if not {row.name, gpu.architecture if gpu and row.about == "card" else ""} & {*also}
         ),
     )
 
