@@ -221,10 +221,13 @@ def test_in_place_of_a_server_another_is_named_in_the_published_format() -> None
 
 
 def test_what_fits_too_says_how_many_requests_it_holds() -> None:
-    text = " ".join(
-        render_text(document(advisor().advise(replace(GLM, framework="TensorRT-LLM")))).split()
-    )
-    assert "fp8 KV cache (1,360.3 GiB, 48 of 64 requests at once)" in text
+    for context, batch, told in (
+        (65_536, 32, "FP8 (1,348.7 GiB, 13 of 32 requests at once)"),
+        (32_768, 64, "attention data parallel (841.1 GiB, all 64 requests at once)"),
+    ):
+        many = replace(GLM, framework="TensorRT-LLM", context=context, batch=batch)
+        text = " ".join(render_text(document(advisor().advise(many))).split())
+        assert told in text.partition("These fit too: ")[2]
 
 
 def test_tensorrt_llm_keeps_a_token_index_from_hopper_on() -> None:

@@ -109,17 +109,21 @@ def _request(pasted: Pasted, machine: Request, knowledge: Knowledge) -> tuple[As
 
 
 def _unasked(request: Request, knowledge: Knowledge) -> Request:
-    """Take the sequences that a command must say to start for none asked, as they are printed."""
+    """Take the sequences that a command must say to start for none asked, as they are printed.
+
+    None is printed of what lacks memory.
+    """
     if request.batch is None:
         return request
     alone = replace(request, batch=None)
     try:
         scenario = resolve(alone, knowledge)
-        room = estimate_memory(scenario, knowledge).cache_room
+        memory = estimate_memory(scenario, knowledge)
     except UserError:
         return request
     ranks = scenario.gpus if divides_requests(scenario) else 1
-    told = room and room.most_at_start
+    room = memory.cache_room
+    told = room and not memory.deficit_bytes and room.most_at_start
     return alone if told and told * ranks == request.batch else request
 
 

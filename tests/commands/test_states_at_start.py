@@ -76,7 +76,7 @@ def test_the_report_says_why() -> None:
 
 def test_where_a_stated_number_may_be_refused_the_command_says_what_starts() -> None:
     """Read back it holds no fewer full-length requests: with fewer slots its graphs are smaller."""
-    many = asked("RTX 4090", "qwen3.6-35b-a3b", "AWQ", 16_384, batch=64)
+    many = asked("RTX 4090", "qwen3.5-27b", "AWQ", 16_384, batch=64)
     advice = advisor().advise(many)
     page = " ".join(render_text(document(advice)).split())
     assert "vLLM may refuse more sequences here" in page
@@ -89,3 +89,14 @@ def test_where_a_stated_number_may_be_refused_the_command_says_what_starts() -> 
     few = " ".join(render_text(document(advisor().advise(replace(many, batch=4)))).split())
     assert "vLLM may refuse" not in few
     assert "--max-num-seqs 4 " in few
+
+
+def test_a_number_stated_where_even_one_request_lacks_memory_is_read_as_stated() -> None:
+    """Taken for none stated, it would be sized with the graphs of 256 sequences."""
+    one = asked("RTX 4090", "qwen3.6-35b-a3b", "AWQ", 16_384, batch=1)
+    memory = estimate_memory(resolve(one, advisor().knowledge), advisor().knowledge)
+    assert memory.deficit_bytes
+    text = "vllm serve QuantTrio/Qwen3.6-35B-A3B-AWQ --max-model-len 16384 --max-num-seqs 1"
+    found = check_command(text, Request(gpu="RTX 4090"), advisor())
+    assert found.advice.scenario.slots == 1
+    assert found.advice.memory.required_bytes == memory.required_bytes

@@ -42,15 +42,23 @@ def test_equal_scores_go_by_the_name_of_the_rule_then_of_the_option() -> None:
 
 
 def test_the_best_of_an_action_stands_for_it_and_the_next_stand_beside_it() -> None:
-    rules = [recommends("low", 1), recommends("mid", 2), recommends("high", 3)]
+    rules = [recommends("low", 3), recommends("mid", 4), recommends("high", 5)]
     options = [option(f"quantize {name}", framework="llama.cpp") for name in "abcde"]
     fired = [
         ("low", "quantize a"), ("high", "quantize b"), ("mid", "quantize c"),
         ("low", "quantize d"), ("low", "quantize e"), ("low", "quantize b"),
     ]  # fmt: skip
     (first,) = ranked(rules, fired, options).recommended
-    assert (first.option, first.score) == ("quantize b", 3)
+    assert (first.option, first.score) == ("quantize b", 5)
     assert first.alternatives == ("quantize c", "quantize a", "quantize d")
+
+
+def test_what_scores_far_less_does_not_stand_beside_the_best() -> None:
+    rules = [recommends("far", 2.9), recommends("near", 3), recommends("high", 5)]
+    options = [option(f"quantize {name}", framework="llama.cpp") for name in "abc"]
+    fired = [("high", "quantize a"), ("far", "quantize b"), ("near", "quantize c")]
+    (first,) = ranked(rules, fired, options).recommended
+    assert first.alternatives == ("quantize c",)
 
 
 def test_one_of_those_beside_it_is_of_another_framework() -> None:

@@ -87,6 +87,8 @@ def test_what_fits_to_the_byte_fits_and_is_thin() -> None:
     )
     policy = advisor().knowledge.policy
     assert margin_of(exact, policy) == "thin"
-    assert certainty_of(exact) == "sure"
+    assert certainty_of(exact) == "unverified"
+    tenth_free = [replace(c, required_bytes=c.usable_bytes * 9 // 10) for c in exact.per_gpu]
+    assert certainty_of(replace(exact, per_gpu=tuple(tenth_free))) == "sure"
     lacking = replace(exact, deficit_bytes=1)
     assert margin_of(lacking, policy) is None
