@@ -179,7 +179,7 @@ def test_all_problems_are_told_at_once_with_place_and_nearest_name(tmp_path: Pat
     text = """\
 gpus: [RTX 4091, {vendor: Nvidea}, populr]
 models:
-  include: [lama-3-8b]
+  include: [lma-3-8b]
   exclude: [{parameters: {min: 8 GB}}]
 formats: [Q4_K_N]
 contexts: [0, many]
@@ -196,8 +196,9 @@ colour: red
         "plan.yaml:5:11", "plan.yaml:6:12", "plan.yaml:6:15", "plan.yaml:7:13", "plan.yaml:8:1",
         "plan.yaml:9:13", "plan.yaml:9:19", "plan.yaml:10:1", "plan.yaml:11:1",
     ]  # fmt: skip
-    for line, near in ((0, "RTX 4090"), (1, "NVIDIA"), (2, "popular"), (5, "Q4_K_M"),
-                       (8, "llama.cpp"), (9, "cost"), (13, "Known keys")):  # fmt: skip
+    for line, near in ((0, "RTX 4090"), (1, "NVIDIA"), (2, "popular"), (3, "llama-3-8b"),
+                       (5, "Q4_K_M"), (8, "llama.cpp"), (9, "cost"),
+                       (13, "Known keys")):  # fmt: skip
         assert near in found[line], found[line]
 
 

@@ -65,7 +65,8 @@ F16_CACHE = KvType("f16", 16)
 
 
 def framework(name: str = "llama.cpp", split: tuple[Split, ...] = ("layer",)) -> Framework:
-    return Framework(name, (), "1", (), (), ("*",), (), "llama.cpp", multi_gpu=split)
+    vendors: tuple[Vendor, ...] = ("NVIDIA", "AMD", "Intel", "Apple")
+    return Framework(name, (), "1", vendors, (), ("*",), (), "llama.cpp", multi_gpu=split)
 
 
 def gpu(

@@ -14,7 +14,7 @@ from advisor.estimator import estimate_memory
 from advisor.estimator.limits import find_limits
 from advisor.estimator.weights import weights_of
 from advisor.knowledge.catalogue import Cards
-from advisor.knowledge.types import Gpu
+from advisor.knowledge.types import Framework, Gpu
 from advisor.models import model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.reading import find_gpu
@@ -130,13 +130,15 @@ class Fit(NamedTuple):
 
     speed: float | None
     thin: bool
+    last: bool
+    """Whether it is left to a program that places layers, on a card of a server."""
 
 
 def brute_force(wish: Wish, gpu: Gpu, gpus: int, model: Model) -> dict[str, Fit]:
     """Estimate every format by itself; give those that fit."""
     found = {}
     for precision in wish.formats:
-        for framework in [wish.framework] if wish.framework else knowledge().frameworks.values():
+        for framework in [wish.framework] if wish.framework else in_turn(gpu):
             if not (
                 runs(knowledge(), framework, precision, gpu, model)
                 and support.runs_kv(framework, wish.kv_type, gpu, model.shape)
@@ -159,9 +161,18 @@ def brute_force(wish: Wish, gpu: Gpu, gpus: int, model: Model) -> dict[str, Fit]
             if base.card_fits and held in {None, base.scenario.batch}:  # all requests at once
                 speed = base.speed.decode_tok_s.estimate if base.speed else None
                 thin = margin_of(base.memory, knowledge().policy) == "thin"
-                found[precision.name] = Fit(speed, thin)
+                found[precision.name] = Fit(speed, thin, is_last(framework, gpu))
             break
     return found
+
+
+def in_turn(gpu: Gpu) -> list[Framework]:
+    return sorted(knowledge().frameworks.values(), key=lambda one: is_last(one, gpu))
+
+
+def is_last(framework: Framework, gpu: Gpu) -> bool:
+    """Whether the program comes after all others: on a server's card one that places layers."""
+    return gpu.segment == "datacenter" and framework.places_layers
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -190,14 +201,25 @@ def test_what_is_left_out_is_what_trying_everything_leaves_out(seed: int) -> Non
         if isinstance(found, Answer):
             chosen = found.scenario.precision
             assert chosen.name in enough
-            if wish.prefer == "quality":
+            if wish.prefer == "quality" and wish.use is None:  # a use takes what loses little
                 roomy = [name for name in enough if not allowed[name].thin] or enough
-                order = [support.quality_order(knowledge().formats[name]) for name in roomy]
-                assert support.quality_order(chosen) == min(order)
+                order = {name: place(name, allowed[name], model) for name in roomy}
+                assert order[chosen.name] == min(order.values())
         else:
             assert not enough
             assert bool(allowed) == (found in {"too_slow", "speed_unknown"})
             assert bool(fitting) == (found not in {"does_not_fit", "cannot_run"})
+
+
+def place(name: str, fit: Fit, model: Model) -> tuple[bool, bool, bool, float]:
+    """Order formats: programs that come last, what was not published so, what loses more."""
+    precision = knowledge().formats[name]
+    published = support.is_published(precision, model)
+    return (
+        fit.last,
+        not published,
+        *((False, 0.0) if published else support.quality_order(precision)),
+    )
 
 
 def may_be_taken(wish: Wish, name: str) -> bool:
