@@ -250,11 +250,13 @@ def holds_head(model: Model, precision: Format) -> bool:
 
 
 def _usual_gguf(model: Model, precision: Format, repositories: Sequence[str]) -> str | None:
-    size = _size_gb(model, precision)
-    for publisher, tags, most, end in _files().usual if size and repositories else ():
-        for repository in repositories:
-            if repository.startswith(f"{publisher}/") and precision.name in tags and size <= most:
-                named = repository.removesuffix(_END) + end if end else repository
+    size, usual = _size_gb(model, precision), _files().usual
+    apart = {publisher for publisher, *_ in usual if "/" in publisher}
+    for publisher, tags, most, end in usual if size else ():
+        for one in repositories:
+            held = publisher == (one if one in apart else one.partition("/")[0])
+            if held and precision.name in tags and size <= most:
+                named = one.removesuffix(_END) + end if end else one
                 return _tagged(named, tags[precision.name])
     return None
 
@@ -277,7 +279,7 @@ class _Files(Struct, frozen=True):
     """Which GGUF files there are to download."""
 
     usual: Sequence[tuple[str, Mapping[str, str], float, str]]
-    """Publisher, tags of the formats that it usually has, up to how many GB, where if elsewhere."""
+    """Publisher, or one repository of its that differs; tags of the formats, GB at most, where."""
     seen: Mapping[tuple[str, str], str]  # model and format -> where it was seen
     models: Collection[str]  # the models among these
     heads: Mapping[str, Sequence[str]]  # model -> where files hold the layer that drafts
@@ -352,16 +354,12 @@ def _in_blocks(precision: Format, model: Model) -> bool:
 
 def folder_name(model: Model, precision: Format) -> str:
     """Name a checkpoint in a format of its own: those are downloads of their own."""
-    return f"{file_word(model.name)}-{_words(precision.name)}"
+    return f"{file_word(model.name)}-{_NOT_WORD.sub('-', precision.name).strip('-')}"
 
 
 def file_word(name: str) -> str:
     """A model's name as part of a file name: no separators, no leading dash."""
     return name.replace("/", "-").replace("\\", "-").lstrip("-") or "model"
-
-
-def _words(text: str) -> str:
-    return _NOT_WORD.sub("-", text).strip("-")
 
 
 def gguf(model: Model, precision: Format) -> str:
