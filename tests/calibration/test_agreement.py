@@ -103,7 +103,7 @@ def test_servers_take_longer_for_experts_of_4_bits_without_kernels_for_the_card(
     ]
     assert {run.scenario.precision.name for run in runs} == {"GPTQ 4-bit", "AWQ 4-bit", "MXFP4"}
     for run in runs:
-        assert estimated(run, speeds) == pytest.approx(fitted.tok_s(run), rel=0.15)
+        assert estimated(run, speeds) == pytest.approx(fitted.tok_s(run), rel=0.17)
         most = 1.4 if run.scenario.batch > 1 else 2
         assert 0.6 < estimated(run, speeds) / run.tok_s < most
 
@@ -151,7 +151,7 @@ STORED: tuple[tuple[Request, float, float], ...] = (
         Request(
             gpu="RTX 4070 Laptop", model="Qwen3.6-35B-A3B", precision="Q4_K_M",
             cpu_experts="all", ram_gib=64, ram_bandwidth_gb_s=89.6,
-        ), 41.0, 374,
+        ), 39.5, 374,
     ),
 )  # fmt: skip
 """What the model says of cards that nobody measured so, tokens/s of one stream and of the prompt.

@@ -16,6 +16,8 @@ from advisor.knowledge.programs import PLACEHOLDERS, SWITCHES
 from advisor.report import render_json, render_text
 from advisor.report.assembly import document
 from advisor.report.pages import render_html, render_markdown
+from advisor.scenario.asked_model import find_model_named
+from advisor.scenario.capability import seen_gguf
 from advisor.scenario.settings import Request
 from tests.commands.parsers import check
 
@@ -204,3 +206,17 @@ def test_a_file_for_images_from_the_hub_says_which_ollama_loads_it(
     assert (found.commands[0].unpublished == "images") is said
     setup = render_text(found, length="full").partition("What you could do")[0]
     assert ("needs Ollama 0.30" in setup) is said
+
+
+def test_a_repository_may_hold_other_files_than_its_publisher_usually_has() -> None:
+    knowledge = advisor().knowledge
+
+    def had(model: str, precision: str) -> str | None:
+        found = find_model_named(model, knowledge)
+        return seen_gguf(found, knowledge.formats[precision])
+
+    assert had("Qwen3.8-Flash-Next", "IQ4_XS") == "unsloth/Qwen3.8-Flash-Next-GGUF:UD-IQ4_XS"
+    assert had("Qwen3.8-Flash-Next", "Q8_0") == "unsloth/Qwen3.8-Flash-Next-GGUF:Q8_0"
+    assert not (had("Qwen3.8-Flash-Next", "Q4_K_M") or "").startswith("unsloth/")
+    assert not (had("gpt-oss-120b", "IQ4_XS") or "").startswith("unsloth/")
+    assert had("gpt-oss-120b", "Q4_K_M") == "unsloth/gpt-oss-120b-GGUF:Q4_K_M"
