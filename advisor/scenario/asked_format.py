@@ -236,8 +236,8 @@ def server_caches(
     kept = tuple(kind.name for kind in caches)
     usual = next(iter(knowledge.frameworks.values()))
     can = set(usual.kv_types).issuperset(kept) and (request.split or "layer") in usual.multi_gpu
-    is_open = asked in {USUAL, PUBLISHED, *_FULL} or is_family(asked)
-    return kept if is_open and (on_server or not can) else ()
+    meant = on_server or not can
+    return kept if meant and (asked in {USUAL, PUBLISHED, *_FULL} or is_family(asked)) else ()
 
 
 def _distance(

@@ -190,15 +190,13 @@ def _usual_rates(gpu: Gpu | None, policy: Mapping[str, float]) -> Range:
 
 
 def _usual_channels(gpu: Gpu | None, gib: float | None, policy: Mapping[str, float]) -> Range:
-    """Give the channels of machines with such a card; where RAM is stated, what it can fill.
-
-    With less than fills a server it may be a desktop, with more than a desktop takes it is none.
-    """
-    ends = ("desktop", "workstation_most", "server_least", "server_most")
-    desktop, workstation, fewest, every = (policy[f"ram_{end}_channels"] for end in ends)
+    """Give the channels of machines with such a card; where RAM is stated, what it can fill."""
+    desktop, workstation = policy["ram_desktop_channels"], policy["ram_workstation_most_channels"]
     segment, stated = gpu.segment if gpu else "consumer", (gib or 0) * GIB
     if segment in _SERVERS or stated > policy["ram_desktop_usual_bytes"]:
+        fewest, every = policy["ram_server_least_channels"], policy["ram_server_most_channels"]
         filled = stated // policy["ram_server_module_bytes"] if gib else every
+        # with less than fills a server it may be a desktop, with more than one takes it is none
         larger = workstation if stated > policy["ram_desktop_most_bytes"] else desktop
         least = fewest if segment in _SERVERS and filled >= fewest else larger
         return Range(least, min(every, max(filled, desktop)))
@@ -289,9 +287,9 @@ _MEMORY_ALONE = re.compile(r"(\d{1,3}\s*gi?b)(?:\s+(?:v?ram|gpu|card|memory))*",
 
 def _of_its_maker(request: Request, knowledge: Knowledge) -> Request:
     """Name the back end, or a Mac for MLX, beside memory that is all that is said of a card."""
-    alone = _MEMORY_ALONE.fullmatch((request.gpu or "").strip())
     mac = "mlx" in (request.framework or "").casefold() and not request.backend
-    if alone and (request.backend or mac):
+    asked = request.backend or mac
+    if asked and (alone := _MEMORY_ALONE.fullmatch((request.gpu or "").strip())):
         with suppress(UserError):
             find_cards(knowledge, text := f"{alone[mac]} {'Mac' if mac else request.backend}")
             return replace(request, gpu=text)
@@ -301,7 +299,8 @@ def _of_its_maker(request: Request, knowledge: Knowledge) -> Request:
 def as_machine(request: Request, knowledge: Knowledge) -> Request:
     """State the processor and the RAM that a request names, or those of this machine."""
     request = with_processor(with_ram_here(request), knowledge)
-    alone = names_processor(request.gpu or "")
+    placed = {request.gpu_layers, request.cpu_experts} != {None}
+    alone = placed and names_processor(request.gpu or "")
     return replace(request, gpu_layers=None, cpu_experts=None) if alone else request
 
 
