@@ -50,6 +50,13 @@ def data_dir(kind: Kind) -> Path:
     return packaged(kind, kind)
 
 
+@cache
+def table_rows(file: str) -> Sequence[Sequence[str]]:
+    """Cut a table of the built-in knowledge into rows of cells, remarks left out."""
+    lines = (data_dir("knowledge") / file).read_text("utf-8").splitlines()
+    return [line.split("\t") for line in lines if line and not line.startswith("#")]
+
+
 def packaged(name: str, checkout: str) -> Path:
     """Find a folder that the wheel carries, or where a checkout has the same files."""
     found = _PACKAGE / "data" / name
@@ -360,7 +367,7 @@ def opened(out: Path, *, source: Path | None = None) -> Iterator[TextIO]:
     _check(out, source)
     special = out.exists() and not out.is_file()  # a pipe or device cannot be replaced
     try:
-        with _direct(out) if special else _beside(out) as file:
+        with out.open("w", encoding="utf-8", newline="\n") if special else _beside(out) as file:
             yield file
     except OSError as bad:
         raise RequestError(f"cannot write '{out}': {bad.strerror}.") from None
@@ -375,12 +382,6 @@ def _check(out: Path, source: Path | None) -> None:
         raise RequestError(f"'{out}' is the file that is read", hint="Name another file.")
     if not os.access(out, os.W_OK):
         raise RequestError(f"cannot write '{out}': it is write-protected.")
-
-
-@contextmanager
-def _direct(out: Path) -> Iterator[TextIO]:
-    with out.open("w", encoding="utf-8", newline="\n") as file:
-        yield file
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from advisor.knowledge.stacked_files import table_rows
+from advisor.files import table_rows
 from advisor.models.shape import Blocks, Mla, Moe, Shape
 
 _LLAMA_3_VOCAB = 128_256

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path, PurePosixPath
 
 from advisor.errors import KnowledgeError, Source, UserError, nearest, raise_problems
@@ -347,10 +346,3 @@ def _flaws(row: Mapping[str, str], cells: int) -> Iterator[str]:
         yield f"usd is '{row['usd']}', no price in US dollars."
     if not _DAY.fullmatch(row["seen"]):
         yield f"seen is '{row['seen']}', no date such as 2026-11-20."
-
-
-@cache
-def table_rows(file: str) -> Sequence[Sequence[str]]:
-    """Cut a table of the knowledge into rows of cells, remarks left out."""
-    lines = (data_dir("knowledge") / file).read_text("utf-8").splitlines()
-    return [line.split("\t") for line in lines if line and not line.startswith("#")]

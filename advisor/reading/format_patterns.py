@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from advisor.errors import RequestError
-from advisor.files import data_dir
+from advisor.files import table_rows
 from advisor.knowledge.index import model_words, plain_key
 from advisor.knowledge.names import find_format_candidates
 from advisor.knowledge.types import Format, Knowledge
@@ -337,11 +337,9 @@ class Tag(Struct, frozen=True):
 def _tags() -> Mapping[str, Mapping[str, Tag]]:
     """Read the tags by name of the family, the default one first."""
     found: dict[str, dict[str, Tag]] = {}
-    for line in (data_dir("knowledge") / FILE).read_text("utf-8").splitlines():
-        if line and not line.startswith("#"):
-            family, tag, model, precision, *listed = line.split("\t")
-            size = float(listed[0]) * GB if listed else None
-            found.setdefault(family, {})[tag] = Tag(f"{family}:{tag}", model, precision, size)
+    for family, tag, model, precision, *listed in table_rows(FILE):
+        size = float(listed[0]) * GB if listed else None
+        found.setdefault(family, {})[tag] = Tag(f"{family}:{tag}", model, precision, size)
     return found
 
 

@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.errors import RequestError
-from advisor.files import data_dir
+from advisor.files import table_rows
 from advisor.knowledge.index import model_words
 from advisor.models.hub_names import has_hub_form, is_address, parse
 
@@ -348,18 +348,13 @@ def words() -> Words:
     kinds: dict[str, dict[str, str]] = {}
     releases: dict[str, Release] = {}
     unread: dict[str, tuple[str, ...]] = {}
-    for line in (data_dir("knowledge") / _WORDS_FILE).read_text("utf-8").splitlines():
-        if line and not line.startswith("#"):
-            kind, listed, *means = line.split("\t")
-            if kind == "release":
-                releases |= dict.fromkeys(listed.split(), Release(*means))
-                continue
-            if kind == "unread":
-                unread |= dict.fromkeys(listed.split(), tuple(means))
-                continue
-            kinds.setdefault(kind, {}).update(
-                (one, means[0] if means else "") for one in listed.split()
-            )
+    for kind, listed, *means in table_rows(_WORDS_FILE):
+        if kind == "release":
+            releases |= dict.fromkeys(listed.split(), Release(*means))
+        elif kind == "unread":
+            unread |= dict.fromkeys(listed.split(), tuple(means))
+        else:
+            kinds.setdefault(kind, {}).update(dict.fromkeys(listed.split(), "".join(means[:1])))
     return Words(
         tunings=kinds["tuning"],
         makers={word: tuple(means.split()) for word, means in kinds["maker"].items()},
@@ -384,8 +379,7 @@ def words() -> Words:
 
 def unsized_card(text: str) -> tuple[RequestError, str] | None:
     """Say why hardware that a text names is not sized, and its name where RAM is its memory."""
-    lines = (data_dir("knowledge") / UNSIZED_FILE).read_text("utf-8").splitlines()
-    for named, why, *shares in (line.split("\t") for line in lines if not line.startswith("#")):
+    for named, why, *shares in table_rows(UNSIZED_FILE):
         spelled = _any_of(named.split(", ")).replace(r"\ ", r"[\s-]*")
         if found := re.search(rf"(?<![a-z0-9])(?:{spelled})(?![a-z0-9])", text, re.IGNORECASE):
             hint = "The nearest is the processor beside it: --gpu cpu with its --ram."

@@ -13,10 +13,9 @@ from typing import Final
 from msgspec import Struct, json
 
 from advisor.errors import RequestError, Source, UserError, raise_problems
-from advisor.files import data_dir, read_whole, write_whole
+from advisor.files import data_dir, read_whole, table_rows, write_whole
 from advisor.knowledge.index import models_published
 from advisor.knowledge.merit import merits
-from advisor.knowledge.stacked_files import table_rows
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType, ModelRecord
 from advisor.reading.public_list import (
     COLUMNS,

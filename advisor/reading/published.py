@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 from msgspec import json
 from msgspec.structs import replace
 
+from advisor.files import table_rows
 from advisor.knowledge.index import model_words
 from advisor.knowledge.names import models_with
-from advisor.knowledge.stacked_files import table_rows
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.memo import by_identity
 from advisor.models.shape import UNKNOWN

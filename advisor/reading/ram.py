@@ -15,7 +15,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from advisor.errors import RequestError, did_you_mean
-from advisor.files import data_dir
+from advisor.files import table_rows
 from advisor.units import GIB, UnitError, counted, parse_size_as_sold, shortened
 
 FILE: Final = "ram_types.tsv"
@@ -104,9 +104,7 @@ _COMMA = re.compile(r"(?<=\d),(?=\d{1,2}\s*[gt])", re.IGNORECASE)
 @cache
 def ram_types() -> Mapping[str, RamType]:
     """Read the types of memory by name, once."""
-    lines = (data_dir("knowledge") / FILE).read_text("utf-8").splitlines()
-    rows = (line.split("\t") for line in lines if line and not line.startswith("#"))
-    return {name: RamType(name, *map(int, rates)) for name, *rates in rows}
+    return {name: RamType(name, *map(int, rates)) for name, *rates in table_rows(FILE)}
 
 
 @lru_cache(maxsize=256)
@@ -259,12 +257,10 @@ class Cpu(Struct, frozen=True):
 def cpus() -> Mapping[str, Cpu]:
     """Read the processors by name, once."""
     found: dict[str, Cpu] = {}
-    for line in (data_dir("knowledge") / CPU_FILE).read_text("utf-8").splitlines():
-        if line and not line.startswith("#"):
-            kind, channels, memory, source, names = line.split("\t")
-            rates = {name: int(rate) for name, rate in map(_pair, memory.split())}
-            for name in names.split(", "):
-                found[name] = Cpu(name, kind, float(channels), rates, source)  # type: ignore[arg-type]
+    for kind, channels, memory, source, names in table_rows(CPU_FILE):
+        rates = {name: int(rate) for name, rate in map(_pair, memory.split())}
+        for name in names.split(", "):
+            found[name] = Cpu(name, kind, float(channels), rates, source)  # type: ignore[arg-type]
     return found
 
 
@@ -355,8 +351,7 @@ _SIZED = r"\s+(?:with\s+)?\d+\s?gi?b\b"
 @cache
 def computers_named() -> Mapping[str, re.Pattern[str]]:
     """Give what finds products by kind: ``laptop``, ``desktop``, and ``maker`` for a board's."""
-    lines = (data_dir("knowledge") / _PRODUCTS).read_text("utf-8").splitlines()
-    rows = [line.split("\t") for line in lines if not line.startswith("#")]
+    rows = table_rows(_PRODUCTS)
     makers = "|".join({maker for _, maker, _ in rows})
     boards = "|".join(rows[-1][2].split(", "))
     found = {"maker": re.compile(rf"\b(?:{boards})\b", re.IGNORECASE)}

@@ -9,9 +9,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from advisor.errors import RequestError
+from advisor.files import table_rows
 from advisor.knowledge.index import model_key, model_words
 from advisor.knowledge.programs import GGUF_FILE
-from advisor.knowledge.stacked_files import table_rows
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.models import model_from_record
 from advisor.models.stored_tensors import Model

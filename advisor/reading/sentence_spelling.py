@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cache
 
-from advisor.files import data_dir
+from advisor.files import table_rows
 from advisor.reading.sentence_numbers import COUNTS, TOLD
 
 _COUNT_SIGNS = "\u5f20\u5361\u5757\u4e2a\u7247\u679a\u53f0"
@@ -311,8 +311,7 @@ _LANGUAGES = "other_languages.tsv"
 @cache
 def _elsewhere() -> tuple[re.Pattern[str], dict[str, str]]:
     """Read what other languages say, the longest first, and what it means."""
-    lines = (data_dir("knowledge") / _LANGUAGES).read_text("utf-8").splitlines()
-    rows = (line.split("\t") for line in lines if not line.startswith("#"))
+    rows = table_rows(_LANGUAGES)
     meant = {w.replace("_", " "): english for english, said in rows for w in said.split()}
     longest = sorted(meant, key=len, reverse=True)
     whole = "|".join(re.escape(w) for w in longest if w < "\u3000")

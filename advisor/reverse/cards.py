@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from advisor.advice.preparation import model_warnings
 from advisor.errors import UserError, raise_problems
 from advisor.estimator import estimate_memory
+from advisor.files import table_rows
 from advisor.knowledge.catalogue import BY_PCI, Cards, sizes_of
-from advisor.knowledge.stacked_files import table_rows
 from advisor.models import text_alone
 from advisor.models.stored_tensors import Model
 from advisor.reverse import context_for

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from advisor.files import data_dir
+from advisor.files import table_rows
 from advisor.knowledge.programs import GGUF_FILE, About, Capability
 from advisor.knowledge.types import Format, Framework, Gpu
 from advisor.models.shape import Shape
@@ -291,12 +291,11 @@ _HEADS, _BESIDE = "mtp", "also"  # before a line of such a repository
 
 @cache
 def _files() -> _Files:
-    text = (data_dir("knowledge") / GGUF_FILE).read_text("utf-8")
-    lines = [line.split("\t") for line in text.splitlines() if line and line[0] != "#"]
-    usual = [(r[1], _tags(r[2]), float(r[3]), "".join(r[4:])) for r in lines if r[0] == "*"]
+    rows = table_rows(GGUF_FILE)
+    usual = [(r[1], _tags(r[2]), float(r[3]), "".join(r[4:])) for r in rows if r[0] == "*"]
     kinds: dict[str, dict[str, tuple[str, ...]]] = {_HEADS: {}, _BESIDE: {}}
     seen: dict[tuple[str, str], str] = {}
-    for first, second, third, *_ in lines:
+    for first, second, third, *_ in rows:
         if (of := kinds.get(first)) is not None:
             of[second] = (*of.get(second, ()), third)
         elif first != "*":

@@ -9,7 +9,7 @@ from operator import attrgetter, itemgetter
 from msgspec.structs import replace
 
 from advisor.errors import RequestError
-from advisor.files import data_dir
+from advisor.files import table_rows
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 from advisor.memo import Kept
 from advisor.models.shape import UNKNOWN
@@ -242,9 +242,8 @@ def how_had(precision: Format, framework: Framework, model: Model) -> int:
     address, own = repository_of(model, precision), (model.hf_id or "").partition("/")[0]
     if address is None or makes(framework, precision, model):
         return 2 * is_obtainable(framework, precision, model)
-    packers = (data_dir("knowledge") / _PACKERS).read_text("utf-8")
     publisher = address.partition("/")[0]
-    return 1 + (publisher == own or f"\n{publisher}\t" in packers)
+    return 1 + (publisher == own or any(row[0] == publisher for row in table_rows(_PACKERS)))
 
 
 def candidates(

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import KnowledgeError, RequestError, UserError
-from advisor.files import data_dir
+from advisor.files import data_dir, table_rows
 from advisor.knowledge import load_knowledge
-from advisor.knowledge.stacked_files import table_rows
 from advisor.reading import public_list
 from advisor.reading.public_import import import_list
 from advisor.reading.public_list import COLUMNS, FILE, every, exact, find_public, sort_key
