@@ -343,7 +343,6 @@ def _tags() -> Mapping[str, Mapping[str, Tag]]:
     return found
 
 
-@cache
 def _of_models() -> Sequence[Tag]:
     """Give the tags of models themselves: a family whose words its model lacks is a fine-tune."""
     tags = [tag for family in _tags().values() for tag in family.values()]

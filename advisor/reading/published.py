@@ -19,7 +19,6 @@ from advisor.files import table_rows
 from advisor.knowledge.index import model_words
 from advisor.knowledge.names import models_with
 from advisor.knowledge.types import Knowledge, ModelRecord
-from advisor.memo import by_identity
 from advisor.models.shape import UNKNOWN
 from advisor.reading.format_patterns import GGUF_TYPE, PLAIN, FormatSaid, default_tag, said_in
 from advisor.reading.name_parts import NameParts, words
@@ -381,13 +380,11 @@ def less_publisher(knowledge: Knowledge, parts: NameParts) -> NameParts:
     """Part ``ByteDance-Seed_Seed-OSS-36B``, as packers write it, where the publisher is known."""
     publisher, _, name = parts.name.partition("_")
     named = (publisher and name) and (
-        publisher.casefold() in _publishers(knowledge)["of"]
-        or exact(f"{publisher}/{said_in(name).rest.strip(' -_')}")
+        _publishes(publisher, knowledge) or exact(f"{publisher}/{said_in(name).rest.strip(' -_')}")
     )
     return replace(parts, name=name) if named else parts
 
 
-@by_identity
-def _publishers(knowledge: Knowledge) -> Mapping[str, frozenset[str]]:
-    hf_ids = (record.hf_id or "" for record in knowledge.models.values())
-    return {"of": frozenset(hf_id.partition("/")[0].casefold() for hf_id in hf_ids)}
+def _publishes(publisher: str, knowledge: Knowledge) -> bool:
+    start = f"{publisher.casefold()}/"
+    return any((one.hf_id or "").casefold().startswith(start) for one in knowledge.models.values())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Literal
 
 from msgspec import Struct, field
@@ -76,7 +77,7 @@ def assume_card(
         more = len(_MEMORY.findall(text)) > 1
         told = _take_memory(int(said["n"]), knowledge, settings, of_card=more)
         return assume_card(rest, names, knowledge, settings) if more else (rest, told)
-    boards = board_words(knowledge)["all"]
+    boards = board_words(knowledge)
     said_of = (word for word in rest if word.casefold() not in boards)
     if any(word.casefold() in names or _has_figure(word) for word in said_of):
         return words, ""
@@ -129,11 +130,10 @@ def _take_memory(
     return f"{size} GB are taken as the computer's RAM: {cards.gpu.name} has no such memory."
 
 
-@by_identity
-def board_words(knowledge: Knowledge) -> Mapping[str, frozenset[str]]:
+def board_words(knowledge: Knowledge) -> AbstractSet[str]:
     """Give the words that boards are called by, and their makers."""
     boards = {word for phrase in card_names(knowledge).words for word in phrase.split()}
-    return {"all": frozenset(boards | {w for one in MAKERS.values() for w in one.words})}
+    return boards | {word for one in MAKERS.values() for word in one.words}
 
 
 @by_identity
@@ -147,7 +147,7 @@ def unexplained(left: Iterable[str], knowledge: Knowledge, gpu: object) -> list[
     """Leave out what says no more than which board it is, or the card once more."""
     if not gpu:
         return list(left)
-    boards, asked = board_words(knowledge)["all"], find_cards(knowledge, str(gpu))
+    boards, asked = board_words(knowledge), find_cards(knowledge, str(gpu))
     meant = [word for word in left if word.casefold().strip("+") not in boards]
     if not asked.gpu.stands_alone:
         return meant

@@ -194,7 +194,6 @@ def _belongs(word: str, known: frozenset[str], name: str) -> bool:
     return bool(pieces) and all(p in known or p in {"x", "s"} or p[0].isdigit() for p in pieces)
 
 
-@by_identity
 def _beside_models(knowledge: Knowledge) -> frozenset[str]:
     """Give what may stand in a name beside a model's own words: fine-tunes, tunings, formats."""
     listed = name_words()

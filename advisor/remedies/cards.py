@@ -14,7 +14,6 @@ from advisor.estimator.limits import MOST_CARDS, can_double, fewest_gpus
 from advisor.knowledge import catalogue
 from advisor.knowledge.catalogue import MAKERS, MOSTLY_RENTED, TOGETHER, CardRow
 from advisor.knowledge.types import Gpu, Knowledge
-from advisor.memo import by_identity
 from advisor.reading import find_cards
 from advisor.remedies.assessment import copies_heads, in_stages, singly
 from advisor.remedies.option import (
@@ -223,9 +222,8 @@ def on_card(base: Base, card: Gpu, *, any_format: bool = False) -> Scenario | No
     )
 
 
-@by_identity
 def current_cards(knowledge: Knowledge) -> Sequence[CardRow]:
-    """Cards and machines one could still buy or rent, smallest and cheapest first; sorted once."""
+    """Cards and machines one could still buy or rent, smallest and cheapest first."""
     rows = [row for row in catalogue.cards(knowledge) if _is_current(row, knowledge)]
     return sorted(rows, key=_smallest_and_cheapest)
 

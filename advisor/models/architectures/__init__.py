@@ -8,11 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
 from types import MappingProxyType
 from typing import Final, cast
 
-from advisor.files import data_dir
+from advisor.files import table_rows
 from advisor.models.architecture import Family
 from advisor.models.architectures.classic import CLASSIC, HASHED
 from advisor.models.architectures.dense import DENSE
@@ -91,17 +90,10 @@ Defaults = Mapping[str, object]
 _NONE: Final[Defaults] = MappingProxyType({})
 
 
-@cache
-def _table() -> str:
-    return (data_dir("knowledge") / _FILE).read_text(encoding="ascii")
-
-
-@cache
 def class_defaults(model_type: str) -> Defaults:
     """Give the structural keys of a class with their defaults; empty for an unknown class."""
-    _, found, rest = _table().partition(f"\n{model_type}\t")
-    line = rest.partition("\n")[0].partition("\t")[2] if found else "{}"
-    return cast("dict[str, object]", json.loads(line))
+    found = (row[-1] for row in table_rows(_FILE) if row[0] == model_type)
+    return cast("dict[str, object]", json.loads(next(found, "{}")))
 
 
 def built_factor(model_type: str) -> float:
