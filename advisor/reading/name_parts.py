@@ -22,12 +22,16 @@ from advisor.files import table_rows
 from advisor.knowledge.index import model_words
 from advisor.models.hub_names import has_hub_form, is_address, parse
 
-_LIBRARY: Final = re.compile(r"(?:https?://)?(?:www\.)?ollama\.com(?:/library)?/", re.IGNORECASE)
+_LIBRARY: Final = re.compile(
+    r"(?:(?:https?://)?(?:www\.)?ollama\.com|ollama:/)(?:/library)?/", re.IGNORECASE
+)
 _HUB_HOST: Final = re.compile(
-    r"(?:(?:https?://)?(?:hf-mirror\.com|(?:www\.)?modelscope\.(?:cn|ai)/models)|(?:www\.)?(?:hf\.co|huggingface\.co))/",
+    r"(?:(?:https?://)?(?:hf-mirror\.com|(?:www\.)?modelscope\.(?:cn|ai)/models)|(?:www\.)?(?:hf\.co|huggingface\.co)|(?:hf|huggingface|modelscope|ms):/)/",
     re.IGNORECASE,
 )
 _HUB: Final = "https://huggingface.co"
+_BEHIND: Final = re.compile(r"^([^/:]+/[^/:]+)/([^/:]+\.gguf)$", re.IGNORECASE)
+"""A file behind its repository: ``hf://unsloth/Qwen3-8B-GGUF/Qwen3-8B-Q4_0.gguf``."""
 _ENDING: Final = re.compile(r"\.(gguf|llamafile|safetensors|bin|pth?)$", re.IGNORECASE)
 _GGML: Final = re.compile(
     r"\.(?:ggml(?:v\d)?(?![a-z0-9])|i1-)|-chat-v\d+-imatrix(?![^-])", re.IGNORECASE
@@ -102,7 +106,7 @@ def parts_of(text: str) -> NameParts:
         return _of_file(f"{plain['folder']}-{plain['format']}", plain["ending"].casefold())
     for host in (_LIBRARY, _HUB_HOST):
         found = host.match(bare)
-        bare = _PAGE.sub("", bare[found.end() :]) if found else bare
+        bare = _BEHIND.sub(r"\1:\2", _PAGE.sub("", bare[found.end() :])) if found else bare
     if is_address(bare):
         return _on_hub(bare)
     if found and bare.count("/") > 1:

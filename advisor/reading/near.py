@@ -101,7 +101,7 @@ _LEAST_SHOWN, _MOST_SHOWN = 0.9, 1.08
 
 def sizes_shown_as(gpu: Gpu, size: int) -> Sequence[int]:
     """Give the memories of a card that are told so: 15 GB of 16 and 192 of 180."""
-    sold = () if gpu.unified_memory else sizes_of(gpu)
+    sold = () if gpu.vram_sizes and gpu.unified_memory else sizes_of(gpu)
     return [one for one in sold if _LEAST_SHOWN * one <= size <= _MOST_SHOWN * one]
 
 
@@ -206,32 +206,32 @@ _BEFORE = re.compile(
     rf"\(?(\d{{1,3}})\s*(?:{_SIGN}\s*\)?|[- ]?(?:gpus?|cards?)\b|\s){_OF}\s*(\S.*)"
 )
 _AFTER = re.compile(rf"(\S.*?)[\s,]*\(?\s*(?:{_SIGN}\s*(\d{{1,3}})|(\d{{1,3}})\s*{_SIGN})\s*\)?")
-_INSIDE = re.compile(rf"(\S.*?\s)\(?(?:(\d{{1,2}})\s*{_SIGN}\s*|{_SIGN}(\d{{1,2}})\s+)(\S.*)")
+_INSIDE = re.compile(
+    rf"(\S.*?)(?:\s\(?(\d{{1,2}})\s*{_SIGN}\s*|(?:\s\(?{_SIGN}|[*\u00d7])\s?(\d{{1,2}})\s+)(\S.*)"
+)
 _GLUED = re.compile(r"([2-9]|1[0-6])([abhlvtp]\d{1,3}s?\b.*)", re.IGNORECASE)
 _WORD = re.compile(rf"(?:a\s+)?({'|'.join(_WORDS)})[\s-]{_OF}\s*(\S.*)", re.IGNORECASE)
 _LISTED = re.compile(r"(.*\d\s*gi?b\b[^,]*),\s*(\d{1,2})", re.IGNORECASE)
 _WORD_AFTER = re.compile(r"(\S.*?)[\s,]+\(?(dual|twin|pair|double|triple|quad)\)?", re.IGNORECASE)
-_BETWEEN = re.compile(r"\s*(?:[,;&]|(?<!\bw)/)\s*|\s+(?:and|plus|und|et|y|with)\s+", re.IGNORECASE)
+_BETWEEN = re.compile(
+    r"\s*(?:[,;&]|(?<!\bw)/)\s*|\s+(?:and|plus|und|et|y|with)\s+|(?<=\w)\s+(?=\d{1,2}\s?x\s?[a-z]*\s?\d{4}\b)",
+    re.IGNORECASE,
+)
 
 
 def counts_in(text: str) -> Iterator[tuple[int, str]]:
     """Give each way to read a text as so many of something, the likeliest first."""
-    if is_chinese(text):
-        yield from _in_latin(text)
+    for count, rest in _in_latin(text) if is_chinese(text) else ():
+        yield from ((count, rest), *(() if count else counts_in(rest)))
     if found := _BEFORE.fullmatch(text):
         yield int(found[1]), found[2]
     if found := _AFTER.fullmatch(text):
         yield int(found[2] or found[3]), found[1]
     if found := _INSIDE.fullmatch(text):
-        yield int(found[2] or found[3]), f"{found[1]}{found[4]}"
-    if found := _GLUED.fullmatch(text):
-        yield int(found[1]), found[2]
-    if found := _LISTED.fullmatch(text):
-        yield int(found[2]), found[1]
-    if found := _WORD.fullmatch(text):
-        yield _WORDS[found[1].casefold()], found[2]
-    if found := _WORD_AFTER.fullmatch(text):
-        yield _WORDS[found[2].casefold()], found[1]
+        yield int(found[2] or found[3]), f"{found[1]} {found[4]}"
+    for kind, at, name in ((_GLUED, 1, 2), (_LISTED, 2, 1), (_WORD, 1, 2), (_WORD_AFTER, 2, 1)):
+        if found := kind.fullmatch(text):
+            yield _WORDS.get(found[at].casefold()) or int(found[at]), found[name]
 
 
 _NUMERALS = dict(
@@ -244,9 +244,9 @@ _NUMERALS = dict(
 _COUNTED_SO = re.compile(
     rf"(\d{{1,3}}|[{''.join(_NUMERALS)}])\s*[\u5f20\u5361\u5757\u4e2a\u7247\u679a]\s*|([{''.join(_NUMERALS)}])(?=\s*[A-Za-z0-9])"
 )
-_TOTAL = re.compile(r"[\uff0c,]?\s*\u603b?\u5171\s*(\d+)\s*[Gg][Bb]?")
+_TOTAL = re.compile(r"[\uff0c,]?\s*(?:\u603b\u8ba1?|\u603b?\u5171)\s*(\d+)\s*[Gg][Bb]?")
 _MEANS_CARD = re.compile(
-    "\u663e\u5361|\u663e\u5b58|\u5185\u5b58|\u5361|\u7684|[\uff0c\u5404\u6bcf]|\u534e\u4e3a|[\u6607\u5347]\u817e|\u82f1\u4f1f\u8fbe|\u5bd2\u6b66\u7eaa|\u6c90\u66e6|\u6469\u5c14\u7ebf\u7a0b"
+    "\u663e\u5361|\u663e\u5b58|\u5185\u5b58|\u5361|\u7684|[\u5404\u6bcf][\u5f20\u5361\u5757\u4e2a\u7247]?|\uff0c|\u534e\u4e3a|[\u6607\u5347]\u817e|\u82f1\u4f1f\u8fbe|\u5bd2\u6b66\u7eaa|\u6c90\u66e6|\u6469\u5c14\u7ebf\u7a0b"
 )
 
 

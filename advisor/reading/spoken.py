@@ -194,13 +194,20 @@ class _Asked(Struct, frozen=True):
         best: dict[str, _Candidate] = {}
         for name, spelled, core in self._spelled():
             gpu = self.knowledge.gpus[name]
-            size = self._explained(gpu, frozenset(spelled.split()))
+            size = self._explained(gpu, self._words_of(name, spelled, core))
             if size is not None:
                 said = len(self.words.intersection(spelled.split()))
                 one = _Candidate(gpu, frozenset(core.split()) - self.words, size or None, said)
                 if name not in best or len(one.unsaid) < len(best[name].unsaid):
                     best[name] = one
         return list(best.values())
+
+    def _words_of(self, name: str, spelled: str, core: str) -> Collection[str]:
+        """Give the words of a spelling, beside one that is said whole those of the others too."""
+        if not self.words.issuperset(core.split()):
+            return frozenset(spelled.split())
+        every = (also for card, also, _ in spellings_of(self.knowledge) if card == name)
+        return frozenset(" ".join(every).split())
 
     def _spelled(self) -> Iterator[Sequence[str]]:
         """Give the spellings of cards that have one of the words that tell most."""
@@ -319,18 +326,12 @@ def _architecture_words(name: str) -> frozenset[str]:
 
 def _closest(found: Sequence[_Candidate]) -> Sequence[_Candidate]:
     """Give those that left the least unsaid: nothing, words of a board, that it is for laptops."""
-    tiers: tuple[list[_Candidate], ...] = ([], [], [])
+    tiers: tuple[list[_Candidate], ...] = ([], [], [], [])
     for one in found:
         left = frozenset(w for w in one.unsaid if not (is_board_word(w) or _CORES.fullmatch(w)))
-        if one.size:
-            left -= {f"{one.size / GIB:g}gb"}
-        if not one.unsaid:
-            tiers[0].append(one)
-        elif not left:
-            tiers[1].append(one)
-        elif left <= _PORTABLE:
-            tiers[2].append(one)
-    return next((tier for tier in tiers if tier), ())
+        left -= {f"{one.size / GIB:g}gb"} if one.size else set()
+        tiers[bool(one.unsaid) + bool(left) + (not left <= _PORTABLE)].append(one)
+    return next((tier for tier in tiers[:3] if tier), ())
 
 
 def _sized(one: _Candidate) -> Gpu:
@@ -338,8 +339,7 @@ def _sized(one: _Candidate) -> Gpu:
 
 
 def _least(one: _Candidate) -> tuple[float, float]:
-    sizes = sizes_of(one.gpu)
-    return (min(sizes) if sizes else float("inf"), one.gpu.bandwidth_bytes_s or 0.0)
+    return min(sizes_of(one.gpu), default=float("inf")), one.gpu.bandwidth_bytes_s or 0.0
 
 
 # ---- machines and words that mean nothing

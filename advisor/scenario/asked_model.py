@@ -43,11 +43,11 @@ def model_named(text: str, knowledge: Knowledge) -> ModelRead:
         UserError: Unknown, or a file that cannot be read.
     """
     if _is_path(text):
-        return (
-            _from_files(text)
-            if _exists(text) or not _is_file_name(text)
-            else _of_file_name(text, knowledge)
-        )
+        if _exists(text):
+            return _from_files(text)
+        if _is_file_name(text):
+            return _of_file_name(text, knowledge)
+        return _of_lost_path(text, knowledge) or _from_files(text)
     try:
         return read_model(knowledge, text)
     except RequestError:
@@ -188,9 +188,33 @@ def _of_file_name(text: str, knowledge: Knowledge) -> ModelRead:
         raise
 
 
+def _of_lost_path(text: str, knowledge: Knowledge) -> ModelRead | None:
+    """Read what a path that is not here is called by: ``/models/Qwen3-32B``, the hub's cache.
+
+    One word alone (``/models/K2``) may be anything.
+    """
+    check_path(text)
+    plain = text.replace("\\", "/").rstrip("/")
+    cached = _CACHED.search(plain)
+    for name in (*([f"{cached[1]}/{cached[2]}"] if cached else ()), plain.rpartition("/")[2]):
+        if not re.search(r"\w[-_.: ]\w", name):
+            continue
+        try:
+            read = read_model(knowledge, name)
+        except UserError:
+            continue
+        line = f"'{text}' is not on this machine: {read.model.name}, which it is called, is sized."
+        return replace(read, said=(line, *read.said))
+    return None
+
+
+_CACHED = re.compile(r"models--([^/]+?)--([^/]+)")
+
+
 def _is_file_name(text: str) -> bool:
     """Whether a text is the bare name of a weight file, or such a file of a repository."""
-    return text.endswith((".gguf", ".safetensors")) and not text.startswith((".", "/", "~", "\\"))
+    plain = not text.startswith((".", "/", "~")) and "\\" not in text
+    return plain and text.endswith((".gguf", ".safetensors"))
 
 
 def _from_files(text: str) -> ModelRead:

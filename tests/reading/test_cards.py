@@ -50,6 +50,7 @@ SPELLINGS = {
     "Fury X": "Radeon R9 Fury X",
     "Colab free tier": "Tesla T4",
     "n1-standard-8 + T4": "Tesla T4",
+    "5090 2x3080 20GB": "3x GeForce RTX 5090 + 2x GeForce RTX 3080 20 GB",
     "ROG Ally X": "Radeon 780M",
     "MSI Claw 8 AI+": "Arc 140V Mobile",
     "MTL 155h 16G DDR5": "Arc Graphics 128EU Mobile",
@@ -250,6 +251,12 @@ def test_spellings_of_public_threads_are_understood(text: str) -> None:
         ("RTX4090 24Gx2\u5f20", 2, "GeForce RTX 4090"),
         ("3* 4090GPU", 3, "GeForce RTX 4090"),
         ("A100 80G 8\u5361", 8, "A100 SXM4 80 GB"),
+        ("4\u53612080ti\uff0c\u6bcf\u5f2022g", 4, "GeForce RTX 2080 Ti 22 GB"),
+        ("v100 gpu * 4 \u603b64G", 4, "Tesla V100 SXM2 16 GB"),
+        ("V100*4 64GB total", 4, "Tesla V100 SXM2 16 GB"),
+        ("Strix Halo \u2014 Radeon 8060S iGPU", 1, "Radeon 8060S (Ryzen AI Max+ 395, Strix Halo)"),
+        ("Jetson AGX Orin platform with 60Go of VRAM", 1, "Jetson AGX Orin 64 GB"),
+        ("Jetson Orin 16GB", 1, "Jetson Orin NX 16 GB"),
     ],
 )
 def test_counts_are_read_in_any_form(text: str, count: int, name: str) -> None:

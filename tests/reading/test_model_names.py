@@ -674,3 +674,32 @@ def test_of_several_the_one_whose_name_says_least_beside_it_is_meant() -> None:
     """``Deepseek 0528`` is R1 of that day, not what was distilled into another family's 8B."""
     assert model_named("Deepseek 0528", KNOWN).model.name == "DeepSeek-R1-0528"
     assert model_named("gemma 3n", KNOWN).model.name == "gemma-3n-E4B-it"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "form"),
+    [
+        ("/models/Qwen3-32B-AWQ", "Qwen3-32B", "AWQ 4-bit"),
+        ("~/hub/models--Qwen--Qwen3-8B/snapshots/b968826", "Qwen3-8B", ""),
+        ("C:\\models\\Qwen3-8B-Q4_K_M.gguf", "Qwen3-8B", "Q4_K_M"),
+    ],
+)
+def test_a_path_that_is_not_here_is_the_model_it_is_called(text: str, name: str, form: str) -> None:
+    read = model_named(text, KNOWN)
+    assert (read.model.name, read.precision) == (name, form)
+    assert read.said[0] == f"'{text}' is not on this machine: {name}, which it is called, is sized."
+
+
+@pytest.mark.parametrize("text", ["/models/K2", "./nothing", "/models/my-model.gguf"])
+def test_a_path_that_is_not_here_and_names_no_model_is_refused(text: str) -> None:
+    with pytest.raises(UserError, match="no such f"):
+        model_named(text, KNOWN)
+
+
+@pytest.mark.parametrize(
+    "text", ["hf://unsloth/Qwen3-8B-GGUF/Qwen3-8B-Q4_K_M.gguf", "ollama://library/qwen3:8b"]
+)
+def test_schemes_of_other_programs_are_addresses(text: str) -> None:
+    read = model_named(text, KNOWN)
+    assert read.model.name == "Qwen3-8B"
+    assert "Q4_K_M" in {read.precision, read.model.held_format}
