@@ -249,7 +249,9 @@ def find_kv_type(knowledge: Knowledge, text: str, framework: Framework | None = 
         RequestError: Unknown, with the nearest names.
     """
     found = _kv_types_called(knowledge, text)
-    own = (*framework.kv_types, *framework.beyond) if framework else ()
+    if framework is None or len(found) == 1:
+        return found[0]
+    own = (*framework.kv_types, *framework.beyond)
     return next((one for one in found if one.name in own), found[0])
 
 

@@ -174,9 +174,9 @@ _BITS: Final = re.compile(r"(\d(?:\.\d+)?)[\s-]*(?:bits?|bpw)", re.IGNORECASE)
 _PACKED_BY: Final = re.compile(r"EXL[23]|MLX")
 
 
-def bits_of_family(precision: str, held: str | None) -> str:
+def bits_of_family(precision: str, held: str) -> str:
     """Read bits beside the family that a name says, ``2bit`` of ``...-exl2``, and the reverse."""
-    bits, family = _BITS.fullmatch(precision.strip()), _PACKED_BY.match(held or "")
+    bits, family = _BITS.fullmatch(precision.strip()), _PACKED_BY.match(held)
     if bits and family:
         return f"{family[0]} {bits[1]}{'-bit' if family[0] == 'MLX' else 'bpw'}"
     family_said = precision.strip().casefold()

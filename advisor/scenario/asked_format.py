@@ -110,8 +110,8 @@ def precision_asked(
         RequestError: The files hold a mix that has no name here.
     """
     if said := stated(request.precision):
-        said = in_words_of(said, framework.formats if framework else ())
-        return bits_of_family(said, model.told_format if model else None)
+        said = in_words_of(said, framework.formats) if framework else said
+        return bits_of_family(said, model.told_format) if model and model.told_format else said
     if model is None:
         return DEFAULT_PRECISION
     if model.told_format:
@@ -219,7 +219,7 @@ def server_caches(
     knowledge: Knowledge,
     request: Request,
     asked: str,
-    caches: Iterable[KvType],
+    caches: tuple[KvType, KvType],
     *,
     on: tuple[Gpu | None, Model, int],
 ) -> Caches:
@@ -228,15 +228,15 @@ def server_caches(
     Or by 16 bits that so many equal cards for work can share of nearly any model: those of ``on``.
     """
     gpu, model, cards = on
-    many = (request.batch or 1) >= knowledge.policy["server_from_sequences"]
     several = cards > 1 == cards.bit_count() and asked in _FULL and not request.split
     room = cards * (gpu.vram_bytes or 0) if gpu and gpu.segment in AT_WORK else 0
     shared = several and 2 * model.parameters <= _SERVED * room
+    many = (request.batch or 1) >= knowledge.policy["server_from_sequences"]
     on_server = shared or (many and gpu is not None and gpu.segment == "datacenter")
-    kept = tuple(kind.name for kind in caches)
+    kept = caches[0].name, caches[1].name
     usual = next(iter(knowledge.frameworks.values()))
-    can = set(usual.kv_types).issuperset(kept) and (request.split or "layer") in usual.multi_gpu
-    meant = on_server or not can
+    can = (request.split or "layer") in usual.multi_gpu
+    meant = on_server or not (can and all(map(usual.kv_types.__contains__, kept)))
     return kept if meant and (asked in {USUAL, PUBLISHED, *_FULL} or is_family(asked)) else ()
 
 

@@ -264,13 +264,14 @@ def with_ram_here(request: Request) -> Request:
 def with_processor(request: Request, knowledge: Knowledge) -> Request:
     """State the processor and the RAM of a request that names them where a card should stand."""
     request = _of_its_maker(request, knowledge)
-    if not (text := request.gpu or "") or asks_here(request):
-        return request
-    with suppress(UserError):
-        find_cards(knowledge, text)
-        return request
-    if not _MAY_BE_CPU.search(text):
-        return request
+    try:
+        find_cards(knowledge, text := request.gpu or "")
+    except UserError:
+        return _read_as_processor(request, text) if _MAY_BE_CPU.search(text) else request
+    return request
+
+
+def _read_as_processor(request: Request, text: str) -> Request:
     from advisor.reading.sentence_names import processor_said  # noqa: PLC0415 - where no card is
 
     said = processor_said(_XEON_UNSAID.sub("Xeon ", text.replace('"', " ")))
@@ -299,9 +300,9 @@ def _of_its_maker(request: Request, knowledge: Knowledge) -> Request:
 def as_machine(request: Request, knowledge: Knowledge) -> Request:
     """State the processor and the RAM that a request names, or those of this machine."""
     request = with_processor(with_ram_here(request), knowledge)
-    placed = {request.gpu_layers, request.cpu_experts} != {None}
-    alone = placed and names_processor(request.gpu or "")
-    return replace(request, gpu_layers=None, cpu_experts=None) if alone else request
+    if request.gpu_layers is request.cpu_experts is None or not names_processor(request.gpu or ""):
+        return request
+    return replace(request, gpu_layers=None, cpu_experts=None)
 
 
 def with_its_experts(request: Request, model: Model | None, knowledge: Knowledge) -> Request:

@@ -199,11 +199,11 @@ def _cards_of(request: Request, knowledge: Knowledge) -> Cards:
     here = asks_here(request)
     found = cards_here(knowledge) if here else requested_cards(knowledge, request.gpu or "")
     cards = with_its_ram(either_of(request, found), request, knowledge)
+    if cards.count == 1 and request.gpus in {None, 1}:
+        return cards
     if not cards.counted:
-        count = request.gpus or cards.count
-        check_beside([cards.gpu] * min(count, 2))
-        told = (*cards.read_as, *machines_said(cards.gpu, count))
-        return replace(cards, count=count, read_as=told)
+        check_beside([cards.gpu] * min(count := request.gpus or cards.count, 2))
+        return replace(cards, count=count, read_as=cards.read_as + machines_said(cards.gpu, count))
     several, rest = divmod(request.gpus or 0, cards.count)
     if several > 1 and not (rest or cards.each):  # of two machines, or a pair named twice over
         return replace(cards, count=request.gpus)
