@@ -30,11 +30,11 @@ from advisor.advice.document import (
     Tradeoff,
     Verdict,
 )
+from advisor.knowledge.catalogue import default_backend
 from advisor.remedies.search import dominators_in_kind
 from advisor.runtimes.commands import Command, commands_for
 from advisor.scenario import claimed_share, offloads, split_of, support, whole_key
 from advisor.scenario.figures import certainty_of, sequences_at_once
-from advisor.scenario.resolve import default_backend
 from advisor.units import plain, typed
 
 if TYPE_CHECKING:

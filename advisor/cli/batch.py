@@ -142,7 +142,7 @@ def execute(asked: Asked, out: Path, going: Going) -> None:
     root = Path(job.out)
     place = connected(going.scheduler) if going.scheduler else Local(going.workers)
     try:
-        store.check_folder(root, resume=going.resume)
+        store.check_folder(root, kinds(), resume=going.resume)
         with store.locked(root):
             _same(root, made)
             store.prepare(root, job.token)

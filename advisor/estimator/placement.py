@@ -308,7 +308,7 @@ def cards_of(scenario: Scenario, knowledge: Knowledge) -> tuple[Card, ...]:
 
 def splits_by_layer(scenario: Scenario) -> bool:
     """Whether several cards take whole layers each, not a shard of every tensor."""
-    return runtime_of(scenario.framework).splits_by_layer(scenario)
+    return runtime_of(scenario.framework).splits_by_layer(split_of(scenario))
 
 
 def trades(scenario: Scenario) -> bool:

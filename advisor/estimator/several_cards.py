@@ -27,7 +27,7 @@ def shares_of(
         start: Layers before this one stay in system RAM.
     """
     runtime = runtime_of(scenario.framework)
-    if scenario.gpus == 1 or not runtime.splits_by_layer(scenario):
+    if scenario.gpus == 1 or not runtime.splits_by_layer(split_of(scenario)):
         return (1,)
     if scenario.cpu_experts > start and split_of(scenario) == "layer":
         sizes = _sizes(scenario, weights, cache, start)

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.errors import RequestError
-from advisor.knowledge.types import Gpu, Knowledge, ModelRecord, Vendor
+from advisor.knowledge.types import Framework, Gpu, Knowledge, ModelRecord, Vendor
 from advisor.memo import decoded
 from advisor.units import GIB
 
@@ -83,8 +83,7 @@ def groups(cards: Iterable[Gpu], models: Iterable[ModelRecord]) -> dict[str, obj
     for model in models:
         families.setdefault(family_key(model), []).append(model.name)
         relatives.setdefault(kin_key(model), []).append(model.name)
-        if row := model_row(model):
-            sizes.append(row)
+        sizes += filter(None, [model_row(model)])
     rows = [found for card in cards if (found := card_row(card))]
     return {"cards": rows, "families": families, "kin": relatives, "sized": sizes}
 
@@ -231,6 +230,23 @@ MOSTLY_RENTED = next(name for name, maker in MAKERS.items() if maker.mostly_rent
 BACKEND_OF_WORD = {word: backend.name for backend in BACKENDS.values() for word in backend.words}
 
 
+def default_backend(gpu: Gpu) -> str:
+    """The backend of a vendor's cards."""
+    return MAKERS[gpu.vendor].backends[0]
+
+
+def backend_in(framework: Framework, gpu: Gpu, asked: str | None) -> str:
+    """The back end that was asked for, or the vendor's own where the framework lacks it there."""
+    return asked if asked and asked in backends_of(gpu, framework) else default_backend(gpu)
+
+
+def backends_of(gpu: Gpu | None, framework: Framework) -> tuple[str, ...]:
+    """What a framework computes with on a card: the vendor's own, then what it has beside it."""
+    first, *rest = MAKERS[gpu.vendor].backends if gpu else BACKENDS
+    beside = () if gpu and gpu.vendor in framework.one_backend_on else framework.backends_beside
+    return (first, *(backend for backend in rest if backend in beside))
+
+
 def cards_by(vendor: str) -> str:
     """Name the cards of a maker, as a clause does."""
     return MAKERS[vendor].called or f"{vendor} cards"
@@ -295,7 +311,8 @@ def put_together(
     if all((gpu.name, gpu.vram_bytes) == (first.name, first.vram_bytes) for gpu in each):
         read_as += machines_said(first, len(each))
         return Cards(first, len(each), (), counted, others, read_as)
-    _check_together(each)
+    if unknown := next((gpu.name for gpu in each if gpu.vram_bytes is None), ""):
+        raise RequestError(f"how much memory {unknown} has is not known", hint="Write NAME:SIZE.")
     least = _least_of(knowledge, each)
     if least.vendor == SEVERAL:
         used = " or ".join(MAKERS[SEVERAL].backends)
@@ -312,10 +329,8 @@ def machines_said(gpu: Gpu, count: int) -> tuple[str, ...]:
     """Say that several of a kind are as many machines; nothing of cards."""
     if count == 1 or not are_machines(gpu):
         return ()
-    told = (
-        f"{count}x {gpu.name} are {count} machines that share the model over their network: memory "
-        "is sized, speed is not, and each has to be started as the runtime's guide says."
-    )
+    told = f"{count}x {gpu.name} are {count} machines that share the model over their network: "
+    told += "memory is sized, speed is not, and each has to be started as the runtime's guide says."
     return (told,)
 
 
@@ -338,14 +353,6 @@ def check_beside(each: Sequence[Gpu]) -> None:
         f"{alone.name} is a part of its machine: another card beside it (an eGPU) is not sized",
         hint=hint,
     )
-
-
-def _check_together(each: Sequence[Gpu]) -> None:
-    for gpu in each:
-        if gpu.vram_bytes is None:
-            raise RequestError(
-                f"how much memory {gpu.name} has is not known", hint="Write NAME:SIZE."
-            )
 
 
 def _least_of(knowledge: Knowledge, each: Sequence[Gpu]) -> Gpu:
@@ -378,9 +385,8 @@ def _least_of(knowledge: Knowledge, each: Sequence[Gpu]) -> Gpu:
     )
 
 
-def _least(values: Iterable[_T | None]) -> _T | None:
-    known = list(values)
-    return None if None in known else min(value for value in known if value is not None)
+def _least(values: Sequence[_T | None]) -> _T | None:
+    return None if None in values else min(value for value in values if value is not None)
 
 
 def _all_of(values: Sequence[bool | None]) -> bool | None:

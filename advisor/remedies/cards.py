@@ -12,7 +12,7 @@ from advisor.errors import UserError
 from advisor.estimator import free_bytes
 from advisor.estimator.limits import MOST_CARDS, can_double, fewest_gpus
 from advisor.knowledge import catalogue
-from advisor.knowledge.catalogue import MAKERS, MOSTLY_RENTED, TOGETHER, CardRow
+from advisor.knowledge.catalogue import MAKERS, MOSTLY_RENTED, TOGETHER, CardRow, default_backend
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.reading import find_cards
 from advisor.remedies.assessment import copies_heads, in_stages, singly
@@ -37,7 +37,6 @@ from advisor.remedies.search import (
 )
 from advisor.scenario import Scenario, is_usual_split, offloads, split_of, split_ways, support
 from advisor.scenario.choices import runs, runs_as_stated
-from advisor.scenario.resolve import default_backend
 from advisor.units import GIB
 
 _PER_SEGMENT = {True: 2, False: 1}

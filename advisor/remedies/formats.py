@@ -10,6 +10,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from advisor.estimator.weights import weight_profile
+from advisor.knowledge.catalogue import backend_in
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 from advisor.models.stored_tensors import Model
 from advisor.remedies.option import (
@@ -29,7 +30,6 @@ from advisor.scenario import Scenario, can_split, support
 from advisor.scenario.asked_format import SLOW_KERNELS
 from advisor.scenario.choices import Pair, choices_for, obtainable, runs
 from advisor.scenario.figures import Memory
-from advisor.scenario.resolve import backend_in
 from advisor.scenario.support import without_lost_drafts
 
 Sized = tuple[Format, int]

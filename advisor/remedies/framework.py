@@ -8,7 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from advisor.estimator.speed_rates import MODELLED_FROM_GPUS
-from advisor.knowledge.catalogue import MAKERS
+from advisor.knowledge.catalogue import MAKERS, backends_of
 from advisor.knowledge.merit import FOR_IMAGES
 from advisor.models import text_alone
 from advisor.remedies.formats import in_framework, other_frameworks
@@ -22,7 +22,6 @@ from advisor.scenario.asked_format import AT_WORK
 from advisor.scenario.capability import by_publisher
 from advisor.scenario.choices import Pair, runs
 from advisor.scenario.figures import Speed, held_percent, margin_of
-from advisor.scenario.resolve import backends_of
 from advisor.units import steady
 
 _ALONE: Final = {"framework"}

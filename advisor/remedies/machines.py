@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from advisor.estimator import free_bytes
 from advisor.estimator.limits import MOST_CARDS
-from advisor.knowledge.catalogue import MAKERS, MOSTLY_RENTED, CardRow
+from advisor.knowledge.catalogue import MAKERS, MOSTLY_RENTED, CardRow, backend_in
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 from advisor.models.stored_tensors import Model
 from advisor.remedies.cards import LEAST_RENTED_BANDWIDTH, can_grow, current_cards, on_card
@@ -50,7 +50,6 @@ from advisor.remedies.search import (
 )
 from advisor.scenario import Scenario, support
 from advisor.scenario.choices import runs
-from advisor.scenario.resolve import backend_in
 from advisor.scenario.support import without_lost_drafts
 
 _RENTED = {"datacenter": (1, 2, 4, 8)}

@@ -14,6 +14,7 @@ from advisor.estimator.limits import spare_bytes
 from advisor.estimator.placement import host_fits
 from advisor.estimator.weights import weight_profile
 from advisor.knowledge import catalogue
+from advisor.knowledge.catalogue import default_backend
 from advisor.knowledge.types import Format, Framework, Knowledge
 from advisor.knowledge.vocabulary import FactValue
 from advisor.models import model_from_record
@@ -29,7 +30,6 @@ from advisor.scenario.host import beside_its_card
 from advisor.scenario.resolve import (
     asks_for_split,
     cards_asked,
-    default_backend,
     default_context,
     default_ubatch,
     layers_of_experts,

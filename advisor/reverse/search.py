@@ -16,7 +16,7 @@ from advisor.estimator import estimate_memory
 from advisor.estimator.limits import largest_gpu_layers, smallest_cpu_experts
 from advisor.estimator.placement import card_of, host_fits
 from advisor.estimator.speed import estimate_speed
-from advisor.knowledge.catalogue import Cards
+from advisor.knowledge.catalogue import Cards, default_backend
 from advisor.knowledge.types import Format, Framework, Knowledge
 from advisor.models.stored_tensors import Model
 from advisor.reverse import context_for
@@ -26,7 +26,7 @@ from advisor.scenario.capability import cut_width
 from advisor.scenario.choices import runs
 from advisor.scenario.figures import margin_of
 from advisor.scenario.host import ram_pace
-from advisor.scenario.resolve import assembled, default_backend
+from advisor.scenario.resolve import assembled
 
 Pair = tuple[Format, Framework]
 _LEAST_SHARE = 0.9

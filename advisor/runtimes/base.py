@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct
 
-from advisor.scenario import split_of
 from advisor.scenario.images import images_of, read_size, tokens_of_image, tower_bytes
 
 if TYPE_CHECKING:
-    from advisor.knowledge.types import Format, KvType
+    from advisor.knowledge.types import Format, KvType, Split
     from advisor.models.shape import Mla, Recurrent, Shape
     from advisor.scenario import Scenario
     from advisor.scenario.figures import WeightProfile
@@ -321,9 +320,8 @@ class Runtime:
 
     # ---- weights on cards
 
-    def splits_by_layer(self, scenario: Scenario) -> bool:
+    def splits_by_layer(self, way: Split | None) -> bool:
         """Whether several cards take whole layers each, not a shard of every tensor."""
-        way = split_of(scenario)
         return way not in {"tensor", "data", "dp-attention"} if way else self.by_layer
 
     def first_long_rank(self, _ranks: int, _rest: int) -> int:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from advisor.knowledge.catalogue import ALONE
+from advisor.knowledge.catalogue import ALONE, default_backend
 from advisor.knowledge.programs import Program
 from advisor.knowledge.types import Format, Split
 from advisor.models.stored_tensors import Model
@@ -25,7 +25,7 @@ from advisor.scenario import (
 )
 from advisor.scenario.figures import Memory
 from advisor.scenario.images import image_limit, read_size
-from advisor.scenario.resolve import DEFAULT_UBATCH, default_backend
+from advisor.scenario.settings import DEFAULT_UBATCH
 
 _PLAIN_CACHE = frozenset({"f16", "auto"})
 _CACHE_PAGE = 256

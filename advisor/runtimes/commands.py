@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
+from advisor.knowledge.catalogue import default_backend
 from advisor.knowledge.programs import CommandPart, CommandPiece, Program
 from advisor.memo import Kept
 from advisor.runtimes.command_values import (
@@ -23,7 +24,6 @@ from advisor.runtimes.command_values import (
 from advisor.scenario import Key, Scenario, size_key, takes
 from advisor.scenario.capability import folder_name, gguf, seen_gguf
 from advisor.scenario.figures import Memory
-from advisor.scenario.resolve import default_backend
 from advisor.units import shell_word
 
 _NO_REASON = "No option for it is known."

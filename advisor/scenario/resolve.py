@@ -17,8 +17,10 @@ from advisor.knowledge.catalogue import (
     BACKENDS,
     MAKERS,
     Cards,
+    backends_of,
     cards_by,
     check_beside,
+    default_backend,
     machines_said,
 )
 from advisor.knowledge.programs import SWITCHES
@@ -60,11 +62,10 @@ from advisor.scenario.host import (
 )
 from advisor.scenario.images import images_said, least_context, prompt_tokens, read_size
 from advisor.scenario.instead import shared_otherwise
-from advisor.scenario.settings import Request, as_stated, number_problems
+from advisor.scenario.settings import DEFAULT_UBATCH, Request, as_stated, number_problems
 from advisor.units import GIB
 
 DEFAULT_CONTEXT_TOKENS = 4096
-DEFAULT_UBATCH = 512
 _IMAGE_STEP = 256  # to which tokens of images are rounded up, where they make a context longer
 NOTHING_STATED = Request()
 _T = TypeVar("_T")
@@ -253,23 +254,6 @@ def default_ubatch(model: Model, framework: Framework, context_tokens: int) -> i
     """
     whole = model.shape.role == "encoder" and framework.whole_inputs
     return max(DEFAULT_UBATCH, context_tokens) if whole else DEFAULT_UBATCH
-
-
-def default_backend(gpu: Gpu) -> str:
-    """The backend of a vendor's cards."""
-    return MAKERS[gpu.vendor].backends[0]
-
-
-def backend_in(framework: Framework, gpu: Gpu, asked: str | None) -> str:
-    """The back end that was asked for, or the vendor's own where the framework lacks it there."""
-    return asked if asked and asked in backends_of(gpu, framework) else default_backend(gpu)
-
-
-def backends_of(gpu: Gpu | None, framework: Framework) -> tuple[str, ...]:
-    """What a framework computes with on a card: the vendor's own, then what it has beside it."""
-    first, *rest = MAKERS[gpu.vendor].backends if gpu else BACKENDS
-    beside = () if gpu and gpu.vendor in framework.one_backend_on else framework.backends_beside
-    return (first, *(backend for backend in rest if backend in beside))
 
 
 def assembled(

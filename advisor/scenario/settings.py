@@ -21,6 +21,7 @@ Prefer = Literal["balanced", "quality", "speed", "cost"]
 Use = Literal["interactive", "batch", "none"]
 """How fast it has to be: read along, left to run, or of no matter."""
 
+DEFAULT_UBATCH = 512
 _RUN, _MEMORY, _HOST = "What to run", "How it runs", "The computer around the card"
 _KINDS: Mapping[object, Kind] = {
     str | None: "text",

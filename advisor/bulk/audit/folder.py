@@ -14,7 +14,7 @@ from zlib import crc32
 from msgspec import Struct, field
 
 from advisor.bulk.audit.pages import Finding
-from advisor.bulk.batch.formats import kind_of, kinds, texts_of
+from advisor.bulk.batch.formats import kind_of, texts_of
 from advisor.bulk.batch.manifest import Batch, Entry, read_record
 from advisor.bulk.batch.store import (
     ERRORS,
@@ -54,7 +54,7 @@ def check_folder(batch: Batch, tell: Callable[[int], None]) -> Iterator[Finding]
 
 
 def _top(batch: Batch) -> Iterator[Finding]:
-    known = known_names() - (set(kinds()) - set(map(kind_of, batch.formats)))
+    known = known_names(map(kind_of, batch.formats))
     for path in sorted(batch.root.iterdir()):
         if path.name == WORK:
             hint = "left by a run that was stopped, or is running; --resume clears it"

@@ -23,6 +23,7 @@ from msgspec import Struct
 
 from advisor.advice.configuration import MemoryDoc
 from advisor.advice.document import Advice
+from advisor.bulk.batch.store import place_of
 from advisor.knowledge.types import Knowledge
 from advisor.report import FORMATS
 
@@ -65,11 +66,6 @@ def is_format(form: str) -> bool:
     known, (kind, *columns) = known_formats(), form.split("/")
     every = all(f"{kind}/{column}" in known for column in columns)
     return form in known or (bool(columns) and every and len({*columns}) == len(columns))
-
-
-def place_of(kind: str, number: int, suffix: str) -> str:
-    """Name a file that a shard has one of: ``jsonl/000/000012.jsonl``."""
-    return f"{kind}/{number // 1000:03d}/{number:06d}.{suffix}"
 
 
 # ---- packed documents

@@ -19,14 +19,13 @@ from advisor.bulk.batch.formats import (
     divided_by,
     form_of,
     packed,
-    place_of,
     row,
     table_bytes,
     table_of,
     texts_of,
 )
 from advisor.bulk.batch.plan import Item, Shard, canonical
-from advisor.bulk.batch.store import File, described, record_of, sha256_of_lines
+from advisor.bulk.batch.store import File, described, place_of, record_of, sha256_of_lines
 from advisor.errors import Problems, UserError
 from advisor.knowledge.layers import Stack
 from advisor.report import FORMATS, Page

@@ -17,7 +17,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from advisor.bulk.batch.formats import kinds, place_of
 from advisor.disk import alone, flush, flush_files, flush_folders
 from advisor.errors import RequestError
 
@@ -32,6 +31,11 @@ class File(Struct, frozen=True):
     path: str
     """From the output folder, with forward slashes."""
     content: bytes
+
+
+def place_of(kind: str, number: int, suffix: str) -> str:
+    """Name a file that a shard has one of: ``jsonl/000/000012.jsonl``."""
+    return f"{kind}/{number // 1000:03d}/{number:06d}.{suffix}"
 
 
 def record_of(number: int) -> str:
@@ -66,9 +70,9 @@ MANIFEST, INDEX, ERRORS = "manifest.json", "index.jsonl", "errors.jsonl"
 WORK, SITE, _TOKEN, _STOP = ".work", "site", "token", "stop"
 
 
-def known_names() -> frozenset[str]:
-    """Name everything that lies in an output folder."""
-    return frozenset({MANIFEST, INDEX, ERRORS, WORK, SITE, "shards", *kinds()})
+def known_names(kinds: Iterable[str]) -> frozenset[str]:
+    """Name everything that lies in an output folder with these kinds of formats."""
+    return frozenset({MANIFEST, INDEX, ERRORS, WORK, SITE, "shards", *kinds})
 
 
 class Head(Struct, frozen=True):
@@ -239,7 +243,7 @@ def _why(root: Path, bad: OSError) -> str:
     return str(bad.strerror)
 
 
-def check_folder(root: Path, *, resume: bool) -> None:
+def check_folder(root: Path, kinds: Iterable[str], *, resume: bool) -> None:
     """Make the output folder, or see that it may be used.
 
     Raises:
@@ -254,7 +258,7 @@ def check_folder(root: Path, *, resume: bool) -> None:
         found = ", ".join(map(printable, sorted(names)[:3]))
         hint = "Name a folder that is empty or does not exist yet."
         raise RequestError(f"'{root}' is not empty and holds no batch ({found})", hint=hint)
-    if strange := sorted(names - known_names()):
+    if strange := sorted(names - known_names(kinds)):
         hint = "Move it out of the folder."
         shown = printable(strange[0])
         raise RequestError(f"'{root}' holds '{shown}', which no batch wrote", hint=hint)
