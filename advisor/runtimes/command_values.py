@@ -12,7 +12,7 @@ from advisor.knowledge.programs import Program
 from advisor.knowledge.types import Format, Split
 from advisor.models.stored_tensors import Model
 from advisor.runtimes.base import up
-from advisor.runtimes.llamacpp_buffers import LOGICAL_BATCH
+from advisor.runtimes.llamacpp import LOGICAL_BATCH
 from advisor.scenario import (
     Scenario,
     capability,
