@@ -15,7 +15,7 @@ from advisor.advice.conclusions import Conclusions
 from advisor.errors import UserError
 from advisor.estimator import estimate_memory, free_bytes
 from advisor.estimator.limits import MOST_CARDS, can_double
-from advisor.remedies.formats import worth_having
+from advisor.remedies.format_lists import worth_having
 from advisor.runtimes import runtime_of
 from advisor.scenario import Scenario, is_usual_split, split_of, support, with_batch
 from advisor.scenario.figures import Memory

@@ -17,10 +17,11 @@ from msgspec.structs import replace
 from advisor.knowledge.types import Format, KvType
 from advisor.remedies.assessment import outlook_of, unserved_context
 from advisor.remedies.cards import LARGER, MORE, RENTED
+from advisor.remedies.format_lists import in_placing
 from advisor.remedies.formats import REMEDY as OTHER_FORMAT
 from advisor.remedies.formats import smaller_formats, with_format
 from advisor.remedies.framework import small_step_plans, text_alone_plans
-from advisor.remedies.kv_cache import BATCH, CONTEXT, in_placing
+from advisor.remedies.kv_cache import BATCH, CONTEXT
 from advisor.remedies.kv_cache import EXPERTS_DEGREE as EXPERTS
 from advisor.remedies.kv_cache import LAYERS_DEGREE as LAYERS
 from advisor.remedies.machines import on_machines
@@ -247,8 +248,7 @@ def _proved(search: _Search, steps: int) -> Iterator[Option]:
 def _starts(base: Base) -> Iterator[Plan]:
     """The request as it stands and, where that framework places no layers, in one that does."""
     yield _served(Plan(base.scenario))
-    moved = None if base.scenario.framework.places_layers else in_placing(base)
-    if moved:
+    if not base.scenario.framework.places_layers and (moved := in_placing(base)):
         yield _served(Plan(moved, {_FRAMEWORK: moved.framework.name}, 1, "rebuild"))
 
 

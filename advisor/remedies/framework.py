@@ -11,8 +11,7 @@ from advisor.estimator.speed_rates import MODELLED_FROM_GPUS
 from advisor.knowledge.catalogue import MAKERS, backends_of
 from advisor.knowledge.merit import FOR_IMAGES
 from advisor.models import text_alone
-from advisor.remedies.formats import in_framework, other_frameworks
-from advisor.remedies.kv_cache import in_placing
+from advisor.remedies.format_lists import in_framework, in_placing, other_frameworks
 from advisor.remedies.option import Base, Option, Remedy, cards_hold, make_option, may_help
 from advisor.remedies.search import Plan, that_divide
 from advisor.runtimes import runtime_of

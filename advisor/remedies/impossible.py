@@ -19,8 +19,8 @@ from advisor.knowledge.types import Format, Framework, Knowledge
 from advisor.knowledge.vocabulary import ACTION_FACT, FactValue
 from advisor.remedies.assessment import outlook_of, speed_when_full
 from advisor.remedies.cards import MORE
+from advisor.remedies.format_lists import of_equal_bits
 from advisor.remedies.formats import REMEDY as QUANTIZE
-from advisor.remedies.formats import of_equal_bits
 from advisor.remedies.framework import FRAMEWORK
 from advisor.remedies.kv_cache import EXPERTS, LAYERS, LAYERS_DEGREE, moved_to_ram
 from advisor.remedies.kv_cache import REMEDY as KV_CACHE

@@ -16,9 +16,9 @@ from advisor.estimator.limits import (
     spare_bytes,
 )
 from advisor.estimator.placement import cards_of
-from advisor.knowledge.types import Format, Knowledge
+from advisor.knowledge.types import Knowledge
 from advisor.remedies.assessment import singly
-from advisor.remedies.formats import in_framework, worth_having
+from advisor.remedies.format_lists import in_placing
 from advisor.remedies.option import Base, Effort, Option, Remedy, make_option, may_help
 from advisor.remedies.search import Bounds, Degree, cache_change, smaller_kinds
 from advisor.runtimes import runtime_of
@@ -101,21 +101,6 @@ def where_a_part_moves(base: Base) -> Scenario | None:
     )
     leaves = own.batch == 1 and own.ram_bytes is not None and not rented
     return where_experts_move(base) or (in_placing(base) if leaves else None)
-
-
-def in_placing(base: Base, precision: Format | None = None) -> Scenario | None:
-    """The request in the framework that places layers, where its own does not.
-
-    Without ``precision`` the largest format worth having there is kept.
-    """
-    for framework in base.knowledge.frameworks.values():
-        if framework.places_layers:
-            kept = in_framework(base, framework, precision or base.scenario.precision)
-            if precision or kept is None:
-                return kept
-            formats = worth_having(kept, base.knowledge)
-            return in_framework(base, framework, formats[-1]) if formats else None
-    return None
 
 
 def part_out(scenario: Scenario, knowledge: Knowledge) -> dict[str, int]:

@@ -25,13 +25,13 @@ from advisor.knowledge.catalogue import MAKERS, MOSTLY_RENTED, CardRow, backend_
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 from advisor.models.stored_tensors import Model
 from advisor.remedies.cards import LEAST_RENTED_BANDWIDTH, can_grow, current_cards, on_card
-from advisor.remedies.formats import (
+from advisor.remedies.format_lists import (
     families_elsewhere,
     in_framework,
     other_frameworks,
-    with_format,
     worth_having,
 )
+from advisor.remedies.formats import with_format
 from advisor.remedies.kv_cache import BATCH, CONTEXT
 from advisor.remedies.kv_cache import LAYERS_DEGREE as LAYERS
 from advisor.remedies.option import Base, Option, Remedy, cards_hold, stored_bytes

@@ -19,7 +19,7 @@ from advisor.knowledge.merit import purposes
 from advisor.knowledge.types import Format
 from advisor.models.stored_tensors import Model
 from advisor.remedies.assessment import merit_points, outlook_of
-from advisor.remedies.formats import Sized, faithful_formats
+from advisor.remedies.format_lists import Sized, faithful_formats
 from advisor.remedies.framework import (
     in_a_server,
     over_unequal,

@@ -48,7 +48,7 @@ class Choices:
         self._runs: dict[tuple[str, str], bool] = {}
         self._pairs: dict[tuple[str, str, bool, Caches], Pair | None] = {}
         self.lists: dict[tuple[object, ...], tuple[object, Sequence[object]]] = {}
-        """Lists of formats and frameworks that follow from the kinds (``remedies.formats``)."""
+        """Lists of formats and frameworks that follow from the kinds (``format_lists``)."""
 
     def runners(self, precision: Format) -> Mapping[str, Framework]:
         """Give the frameworks that run a format, in knowledge order, by name."""

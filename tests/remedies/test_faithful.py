@@ -10,8 +10,8 @@ from advisor.estimator.weights import weight_profile
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Format
 from advisor.models.stored_tensors import Model
-from advisor.remedies import formats
-from advisor.remedies.formats import faithful_formats, sized_formats
+from advisor.remedies import format_lists as formats
+from advisor.remedies.format_lists import faithful_formats, sized_formats
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
 
@@ -48,7 +48,7 @@ def test_what_loses_much_is_not_sized(monkeypatch: pytest.MonkeyPatch) -> None:
         return weight_profile(model, precision, *rest)  # type: ignore[arg-type]
 
     memo.forget()
-    monkeypatch.setattr("advisor.remedies.formats.weight_profile", counted)
+    monkeypatch.setattr("advisor.remedies.format_lists.weight_profile", counted)
     assert faithful_formats(scenario, KNOWLEDGE)
     assert sized
     assert max(sized) <= KNOWLEDGE.policy["little_loss_percent"]

@@ -18,7 +18,7 @@ from advisor.models.stored_tensors import Model
 from advisor.reading import find_gpu
 from advisor.reading.known import ModelRead
 from advisor.remedies.assessment import outlook_of
-from advisor.remedies.formats import sized_formats
+from advisor.remedies.format_lists import sized_formats
 from advisor.runtimes.commands import command_for
 from advisor.scenario import support
 from advisor.scenario.asked_model import model_named
