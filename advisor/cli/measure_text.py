@@ -19,6 +19,7 @@ from advisor.calibration.user.comparison import (
     compare,
 )
 from advisor.calibration.user.effect import laid_over
+from advisor.calibration.user.physics import pace
 from advisor.calibration.user.plausibility import Given
 from advisor.errors import RequestError, UserError
 from advisor.estimator.measured_speed import Measurement
@@ -31,7 +32,6 @@ _METRICS = {
     "decode_tok_s": "decode", "prefill_tok_s": "prefill", "total_throughput_tok_s": "throughput",
 }  # fmt: skip
 _FAR_APART = 1.3
-_ENDLESS = 100
 """From here on tokens/s are shown without decimals."""
 
 
@@ -103,7 +103,7 @@ def _contradicts(change: SetupChange) -> Iterator[str]:
         return
     if max(now / before.estimate, before.estimate / now) > _FAR_APART:
         yield (
-            f"{_rate(now)} tok/s now, {_rate(before.estimate)} before ({before.source}); "
+            f"{pace(now)} tok/s now, {pace(before.estimate)} before ({before.source}); "
             "remove the wrong one with 'advisor measure remove ID'"
         )
 
@@ -141,10 +141,10 @@ def _setup_rows(changes: Iterable[SetupChange]) -> Iterator[tuple[str, ...]]:
             change.item.id,
             setup_text(m),
             what_text(m),
-            _rate(m.tok_s),
+            pace(m.tok_s),
             _range(change.before),
             _range(after) if after else "no figure",
-            _rate(after.modelled) if after and after.modelled is not None else "-",
+            pace(after.modelled) if after and after.modelled is not None else "-",
         )
 
 
@@ -189,15 +189,11 @@ def _other_rows(changes: Iterable[OtherChange]) -> Iterator[tuple[str, ...]]:
         yield name, _range(change.before), _range(change.after)
 
 
-def _rate(tok_s: float) -> str:
-    return f"{tok_s:,.0f}" if tok_s >= _ENDLESS else f"{tok_s:.1f}"
-
-
 def _range(figure: Figure | None) -> str:
     if figure is None:
         return "no figure"
-    low, high = _rate(figure.low), _rate(figure.high)
-    return f"{_rate(figure.estimate)} ({low} to {high}), {figure.evidence}"
+    low, high = pace(figure.low), pace(figure.high)
+    return f"{pace(figure.estimate)} ({low} to {high}), {figure.evidence}"
 
 
 def _json_of(taken: Taken, change: Comparison, known: set[str], *, dry_run: bool) -> str:
@@ -280,7 +276,7 @@ def _file(folder: Stack) -> Path:
 
 def _list_row(item: Stored) -> tuple[str, ...]:
     m = item.measurement
-    return item.id, setup_text(m), what_text(m), _rate(m.tok_s), m.date or "-", m.source or "-"
+    return item.id, setup_text(m), what_text(m), pace(m.tok_s), m.date or "-", m.source or "-"
 
 
 def removed(ids: Sequence[str], folder: Stack) -> str:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from advisor.files import table_rows
-from advisor.models.shape import Blocks, Mla, Moe, Shape
+from advisor.models.shape import Blocks, Mla, Moe, Shape, items
 
 _LLAMA_3_VOCAB = 128_256
 _FILE: Final = "gguf_tensors.tsv"
@@ -207,7 +207,7 @@ def _kinds(shape: Shape) -> tuple[str, ...]:
     picks = (shape.mla and shape.mla.index_layers) or same
     cells = [held for held, _ in shape.cells] if shape.cells else [0] * shape.layers
     most = max(cells)
-    looking = {*_items(shape.config.get("ple_layer_ids"))}
+    looking = {*items(shape.config.get("ple_layer_ids"))}
     hashed = _hash_layers(shape) if shape.cells else 0
     uneven = same if shape.intermediate or not shape.counts else shape.counts.layers
     more = (
@@ -222,10 +222,6 @@ def _kinds(shape: Shape) -> tuple[str, ...]:
         f"{mixer}{ffn}{letters} {kv} {size if ffn == 'D' else ''}".rstrip()
         for mixer, ffn, letters, kv, size in layers
     )
-
-
-def _items(value: object) -> Sequence[object]:
-    return value if isinstance(value, list | tuple) else ()
 
 
 def _hash_layers(shape: Shape) -> int:

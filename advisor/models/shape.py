@@ -224,7 +224,7 @@ Named = Callable[[str], bool]
 
 def kept_in_full(stated: Mapping[str, object], shape: Shape) -> tuple[int, ...]:
     """Count what a ``quantization_config`` keeps in 16 bits of each layer; empty: nothing."""
-    listed = [f"{name}" for key in _LISTS for name in _items(stated.get(key))]
+    listed = [f"{name}" for key in _LISTS for name in items(stated.get(key))]
     packed, counts = packed_apart(stated), shape.counts
     if counts is None or not (listed or packed):
         return ()
@@ -290,7 +290,8 @@ _A_MIX: Final = 2
 _PLAIN_BITS: Final = 16
 
 
-def _items(value: object) -> Sequence[object]:
+def items(value: object) -> Sequence[object]:
+    """Give what a key of a config lists; nothing where it is no list."""
     return value if isinstance(value, list | tuple) else ()
 
 

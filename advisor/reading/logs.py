@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 
 from msgspec import Struct, field
 
@@ -288,7 +287,7 @@ def _matched(form: Form, at: int, lines: Sequence[str]) -> list[tuple[str, float
 
 
 def _in_line(form: Form, line: str) -> list[tuple[str, float | str]] | None:
-    pattern = _compiled(form.pattern)
+    pattern = re.compile(form.pattern)  # a hundred forms: the module keeps five hundred
     for place in _places(form.head, line):
         if match := pattern.match(line, place):
             return list(_values(form, match))
@@ -305,12 +304,6 @@ def _places(head: str, line: str) -> Iterator[int]:
         if place < 0:
             return
         yield place
-
-
-# A log has thousands of lines and a hundred forms.
-@lru_cache(maxsize=512)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
 
 
 def _values(form: Form, match: re.Match[str]) -> Iterator[tuple[str, float | str]]:

@@ -68,22 +68,6 @@ class Page(Struct, frozen=True):
     """Lines below it."""
 
 
-def models_page(cards: Cards, found: Found, knowledge: Knowledge) -> Page:
-    """Lay out the answer to ``models-for``."""
-    return _page(_model_head(cards, found, knowledge), model_columns(found), found, knowledge)
-
-
-def cards_page(model: Model, found: Found, knowledge: Knowledge) -> Page:
-    """Lay out the answer to ``gpus-for``."""
-    return _page(_card_head(model, found, knowledge), card_columns(found), found, knowledge)
-
-
-def _page(
-    head: Sequence[str], columns: Sequence[Column], found: Found, knowledge: Knowledge
-) -> Page:
-    return Page(head, marked(columns, found, knowledge), list(_tail(found, knowledge)))
-
-
 def written_text(page: Page) -> str:
     """Write it for a pipe."""
     return "\n".join(_text_lines(page)) + "\n"
@@ -216,10 +200,12 @@ class Table:
     @property
     def page(self) -> Page:
         """It laid out, before it is written."""
-        subject = self._subject
+        subject, found, knowledge = self._subject, self.found, self.knowledge
         if isinstance(subject, Cards):
-            return models_page(subject, self.found, self.knowledge)
-        return cards_page(subject, self.found, self.knowledge)
+            head, columns = _model_head(subject, found, knowledge), model_columns(found)
+        else:
+            head, columns = _card_head(subject, found, knowledge), card_columns(found)
+        return Page(head, marked(columns, found, knowledge), list(_tail(found, knowledge)))
 
     def to_dict(self) -> dict[str, Any]:
         """Give the document of ``--format json``, as plain values."""

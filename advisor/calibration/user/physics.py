@@ -52,7 +52,8 @@ def impossible(run: Run, scenario: Scenario, knowledge: Knowledge) -> Iterator[R
         yield from _too_much_read(run, scenario, memory, weights)
 
 
-def _shown(tok_s: float) -> str:
+def pace(tok_s: float) -> str:
+    """Print tokens per second without their unit."""
     return f"{tok_s:,.0f}" if tok_s >= _NO_DECIMAL else f"{tok_s:.1f}"
 
 
@@ -99,7 +100,7 @@ def _too_much_read(
     most = gpu.bandwidth_bytes_s * scenario.gpus
     if read > MOST_OF_BANDWIDTH * most:
         yield RequestError(
-            f"{_shown(run.tok_s)} tok/s of {_named(scenario)} would read {read / GB:,.0f} GB/s, "
+            f"{pace(run.tok_s)} tok/s of {_named(scenario)} would read {read / GB:,.0f} GB/s, "
             f"{_cards(scenario)} has {most / GB:,.0f}",
             hint="Was it another model, format or card, or with a draft model?",
         )
@@ -141,7 +142,7 @@ def unlikely(run: Run, scenario: Scenario, knowledge: Knowledge) -> Iterator[str
         times = run.tok_s / modelled
         how = f"{times:.1f} times" if times > 1 else f"1/{1 / times:.1f} of"
         yield (
-            f"{_shown(run.tok_s)} tok/s is {how} the estimate ({_shown(modelled)}): "
+            f"{pace(run.tok_s)} tok/s is {how} the estimate ({pace(modelled)}): "
             "the figure is kept, and other models on this card do not follow it"
         )
 
