@@ -176,7 +176,7 @@ def memos(every: Sequence[Module]) -> Mapping[str, Sequence[Place]]:
             Place(module.file, node.lineno, ast.unparse(node))
             for module in every
             for node in module.nodes
-            if isinstance(node, ast.Call) and _named(node) in classes
+            if isinstance(node, ast.Call) and _named(node) in classes & _keepers(module)
         ],
         "module dictionaries written to": [*chain.from_iterable(map(_stores, every))],
         "cached properties": [*_decorated(every, ["cached_property"])],
@@ -189,13 +189,23 @@ def _named(node: ast.AST) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
+def _keepers(module: Module) -> set[str]:
+    """Names that a module has of functools or of the memo: others may be called the same."""
+    if module.stem == "memo":
+        return {getattr(node, "name", "") for node in module.nodes} | {*MEMOS}
+    made = (node for node in module.nodes if isinstance(node, ast.ImportFrom))
+    homes = ("functools", "advisor.memo", "memo")
+    return {alias.name for node in made if node.module in homes for alias in node.names}
+
+
 def _decorated(every: Sequence[Module], ours: Collection[str]) -> Iterator[Place]:
     for module in every:
+        here = {*ours} & _keepers(module)
         for node in module.nodes:
             for by in node.decorator_list if isinstance(node, FUNCTIONS) else []:
-                if _named(by) in ours:
+                if _named(by) in here:
                     yield Place(module.file, by.lineno, f"{_named(by)} {getattr(node, 'name', '')}")
-            if isinstance(node, ast.Assign) and _named(node.value) in ours:
+            if isinstance(node, ast.Assign) and _named(node.value) in here:
                 yield Place(module.file, node.lineno, ast.unparse(node))
 
 
