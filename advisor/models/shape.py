@@ -244,9 +244,9 @@ def kept_in_full(stated: Mapping[str, object], shape: Shape) -> tuple[int, ...]:
 
 
 def mean_bits(stated: Mapping[str, object], shape: Shape) -> float | None:
-    """Average the bits of the weights that a mix of formats packs; None where there is no mix."""
+    """Average the bits of the weights that modules packed apart have; None where there are none."""
     packed, counts = packed_apart(stated), shape.counts
-    if counts is None or len({bits for _, bits in packed}) < _A_MIX:
+    if counts is None or not packed:
         return None
     every = [_matcher(names) for names, _ in packed]
 
@@ -286,7 +286,6 @@ ALGORITHMS: Final[Mapping[str, float]] = {
     "NVFP4": 4.5, "NVFP4_AWQ": 4.5, "W4A16_NVFP4": 4.5, "W4A8_NVFP4_FP8": 4.5, "W4A16_AWQ": 4.125,
 }  # fmt: skip
 """Bits per weight of ModelOpt's algorithms (0.45), with the scales of their groups."""
-_A_MIX: Final = 2
 _PLAIN_BITS: Final = 16
 
 

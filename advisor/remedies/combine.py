@@ -74,14 +74,14 @@ def propose(base: Base, _: object, found: Mapping[str, Option]) -> Iterator[Opti
         return
     sets = _gentle_sets(base, gentle, further[0])
     yield from _keeping_context(base, sets, gentle)
-    yield from (found for found in sets if _is_clearly_faster(base, found, enough))
+    yield from (found for found in sets if is_clearly_faster(base, found, enough))
     if sets or enough:
         return
     enough = [option for option in singles if acceptable(base, option, further[-1])]
     faithful = [o for o in enough if o.scenario.precision is base.scenario.precision]
     for limits in further:
         sets = _fewest_steps(base, limits, 2 if enough else _MOST_STEPS)
-        yield from (found for found in sets if _is_clearly_faster(base, found, faithful))
+        yield from (found for found in sets if is_clearly_faster(base, found, faithful))
         if sets:
             break
     if not any(_replaces(base, option) for option in singles):
@@ -155,7 +155,7 @@ def _is_quick(base: Base, option: Option) -> bool:
     return speed is not None and speed.decode_tok_s.estimate >= base.knowledge.policy["quick_tok_s"]
 
 
-def _is_clearly_faster(base: Base, found: Option, others: Sequence[Option]) -> bool:
+def is_clearly_faster(base: Base, found: Option, others: Sequence[Option]) -> bool:
     """Whether it is worth more than one change, where single ones run slowly beside RAM."""
     speeds = [option.speed.decode_tok_s.estimate for option in others if option.speed]
     least = base.knowledge.policy["clearly_faster_percent"] / 100 * max(speeds, default=0.0)

@@ -78,8 +78,7 @@ def _holds(request: Request, knowledge: Knowledge, way: Way) -> Held:
     base = Base(asked, scenario, now.memory, now.speed, knowledge)
     if now.fits:
         return _on_its_cards(base, now.margin)
-    small = (way.precision.class_bits or _USUAL_BITS) < _USUAL_BITS
-    return (not small and next(_with_less_cache(base), None)) or _beside(base)
+    return (not way.harsh and next(_with_less_cache(base), None)) or _beside(base)
 
 
 def _with_less_cache(base: Base) -> Iterator[Held]:

@@ -24,7 +24,7 @@ from advisor.remedies.search import Bounds, Degree, cache_change, smaller_kinds
 from advisor.runtimes import runtime_of
 from advisor.runtimes.commands import can_tell
 from advisor.scenario import Scenario, offloads, support
-from advisor.scenario.figures import Limits, margin_of
+from advisor.scenario.figures import Limits, held_percent, margin_of
 from advisor.scenario.images import least_context
 
 
@@ -187,7 +187,7 @@ def propose(base: Base, *_: object) -> Iterator[Option]:
 REMEDY = Remedy("quantize-kv", frozenset({"kv_cache"}), "setting", propose, told_by="kv_cache")
 
 
-_STEP_TOKENS = 256
+_STEP_TOKENS, _ALL = 256, 100
 
 
 def _shortened(base: Base, *_: object) -> Iterator[Option]:
@@ -243,7 +243,7 @@ def _longer(base: Base, limits: Limits, _: object) -> Iterator[Option]:
     layers make way.
     """
     scenario = base.scenario
-    if base.request.context is not None or not base.fits or scenario.batch > 1:
+    if base.request.context is not None or not base.fits:
         return
     if scenario.model.modality not in {"text", "vision"}:
         return
@@ -257,6 +257,7 @@ def _longer(base: Base, limits: Limits, _: object) -> Iterator[Option]:
                 change["cpu_experts"] = longer.cpu_experts
             option = make_option(base, LONGER, change, longer)
             room = option.margin == "ample" or (option.margin == "narrow" and tokens <= enough)
+            room = room and held_percent(option.memory, scenario.batch) >= _ALL
             if option.fits and (room or "cpu_experts" in change):
                 yield option
                 return

@@ -19,6 +19,7 @@ from advisor.knowledge.merit import purposes
 from advisor.knowledge.types import Format
 from advisor.models.stored_tensors import Model
 from advisor.remedies.assessment import merit_points, outlook_of
+from advisor.remedies.combine import is_clearly_faster
 from advisor.remedies.format_lists import Sized, faithful_formats
 from advisor.remedies.framework import (
     in_a_server,
@@ -26,7 +27,7 @@ from advisor.remedies.framework import (
     small_step_plans,
     text_alone_plans,
 )
-from advisor.remedies.kv_cache import part_out, where_a_part_moves
+from advisor.remedies.kv_cache import in_placing, part_out, where_a_part_moves
 from advisor.remedies.option import (
     Base,
     Effort,
@@ -352,19 +353,18 @@ def _mixtures(base: Base, *_: object) -> Iterator[Option]:
 
 
 def _beside_ram(base: Base) -> Iterator[Option]:
-    """Mixtures that run where the model does not fit, with what is too much in RAM, best first."""
-    own, families = base.scenario, set[str]()
-    start = where_a_part_moves(base)
-    if start is None:
-        return
-    whole = replace(start, gpu_layers=None, cpu_experts=0)
-    for record in _held_with_ram(base):
+    """Mixtures that run with a part in RAM, in a program that moves experts where that pays."""
+    own, families, part = base.scenario, set[str](), where_a_part_moves(base)
+    alone = in_placing(base) if part and not part.framework.expert_offload else None
+    starts = [replace(one, gpu_layers=None, cpu_experts=0) for one in (part, alone) if one]
+    for record in _held_with_ram(base) if starts else ():
         model = sized_record(record.name, base.knowledge) if record.family not in families else None
         light = model and model.shape.moe and model.active_parameters <= own.model.parameters / 2
-        option = _with_part_out(base, whole, model) if model and light else None
-        if option and option.fits:
+        tried = [_with_part_out(base, one, model) for one in starts if model and light]
+        if options := [one for one in tried if one and one.fits]:
             families.add(record.family)
-            yield option
+            faster = is_clearly_faster(base, options[-1], options[:1])
+            yield options[-1] if faster else options[0]
         if len(families) == _MOST_PEERS:
             return
 

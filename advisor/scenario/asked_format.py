@@ -24,7 +24,7 @@ from advisor.reading.format_patterns import (
 from advisor.reading.known import read_format, stated
 from advisor.scenario import divides, sharing, support, ways_for
 from advisor.scenario.capability import is_obtainable
-from advisor.scenario.instead import Held, Way
+from advisor.scenario.instead import Held, Way, has_room
 from advisor.scenario.settings import Request
 
 Caches = tuple[str, ...]
@@ -254,7 +254,7 @@ def _distance(
     again = not support.is_published(other, model), support.keeps_experts(other, model)
     bits = _bits(other)
     far = min([abs(bits - one) for one in asked])
-    return other.family in late, *again, other.name not in usual[:1], far
+    return other.family in late, *again, other.name not in usual, far
 
 
 def _bits(precision: Format) -> float:
@@ -274,30 +274,6 @@ def _likely(
             else:
                 late.append(one)
         yield from late
-
-
-_FOR_WEIGHTS: Final = 0.9
-"""Share of the memory that weights may take where something is to be computed beside them."""
-
-
-def has_room(
-    precision: Format, gpu: Gpu | None, model: Model, cards: int, policy: Mapping[str, float]
-) -> bool:
-    """Whether the cards may hold the weights; what is not GGUF keeps embedding and output whole."""
-    bits = precision.bits_per_weight or precision.class_bits
-    if gpu is None or not gpu.vram_bytes or not bits:
-        return True
-    wide = model.shape.vocab * model.shape.hidden * (1 if model.shape.tied else 2)
-    wide = min(wide, model.parameters) if precision.kind != "gguf" else 0
-    size = ((model.parameters - wide) * bits + wide * max(bits, 16)) / 8
-    kept = policy[unified_share(gpu, policy)] / 100 if gpu.unified_memory else 0.0
-    return size <= _FOR_WEIGHTS * (1 - kept) * cards * gpu.vram_bytes
-
-
-def unified_share(gpu: Gpu, policy: Mapping[str, float]) -> str:
-    """Name the share that a machine's system keeps of one memory: the kind's own, or the usual."""
-    own = f"reserve_{gpu.segment}_unified_share"
-    return own if own in policy else "reserve_unified_share"
 
 
 class Asked(Struct, frozen=True):
@@ -321,8 +297,7 @@ class Asked(Struct, frozen=True):
         spared = set() if self._is_open or is_family(self.said) else {f.family for f in meant}
         for one in _engines(sorted(self.knowledge.frameworks.values(), key=last)):
             late = () if one is self.framework or one.step_by_step else SLOW_KERNELS - spared
-            usual = one.usual_formats if self._is_open else ()
-            far = partial(_distance, bits, usual, self.model, late)
+            far = partial(_distance, bits, self._usual(one, meant), self.model, late)
             for running in self.by_distance(one, self._had(one, meant), far):
                 own = one is self.framework if self.framework else None
                 given = (Way(f, one, own) for f in _likely(meant, one, self.model, running))
@@ -331,6 +306,15 @@ class Asked(Struct, frozen=True):
                 else:
                     yield from given
         yield from far_off
+
+    def _usual(self, one: Framework, meant: Sequence[Format]) -> Sequence[str]:
+        """Name what users of a framework take; in place of a server, what is more and has room."""
+        usual = one.usual_formats[:1] if self._is_open else ()
+        if not (usual and self.framework and self.framework.serves_batches):
+            return usual
+        least = _bits(self.knowledge.formats[usual[0]])
+        more = (f for f in self._had(one, meant) if _bits(f) >= least)
+        return [f.name for f in more if self._is_roomy(f)] or usual
 
     def _had(self, one: Framework, meant: Sequence[Format]) -> Iterator[Format]:
         """Give the formats of a framework that are offered and that the cards can share."""

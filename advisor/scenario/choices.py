@@ -24,11 +24,10 @@ from advisor.scenario.asked_format import (
     Caches,
     formats_for,
     formats_named,
-    has_room,
     is_family,
 )
 from advisor.scenario.capability import is_obtainable, makes, repository_of
-from advisor.scenario.instead import CannotRunError
+from advisor.scenario.instead import CannotRunError, has_room
 
 Pair = tuple[Format, Framework]
 _PACKERS = "packers.tsv"

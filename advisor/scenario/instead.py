@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from advisor.errors import RequestError
-from advisor.knowledge.types import Format, Framework
+from advisor.knowledge.types import Format, Framework, Gpu
+from advisor.models.stored_tensors import Model
 from advisor.scenario import support
 from advisor.scenario.settings import Request
 from advisor.units import shell_word
 
-_LEAST_BITS = 3
+_LEAST_BITS, _USUAL_BITS = 3, 4
+
+
+_FOR_WEIGHTS = 0.9
+"""Share of the memory that weights may take where something is to be computed beside them."""
+
+
+def has_room(
+    precision: Format, gpu: Gpu | None, model: Model, cards: int, policy: Mapping[str, float]
+) -> bool:
+    """Whether the cards may hold the weights; what is not GGUF keeps embedding and output whole."""
+    bits = precision.bits_per_weight or precision.class_bits
+    if gpu is None or not gpu.vram_bytes or not bits:
+        return True
+    wide = model.shape.vocab * model.shape.hidden * (1 if model.shape.tied else 2)
+    wide = min(wide, model.parameters) if precision.kind != "gguf" else 0
+    size = ((model.parameters - wide) * bits + wide * max(bits, 16)) / 8
+    kept = policy[unified_share(gpu, policy)] / 100 if gpu.unified_memory else 0.0
+    return size <= _FOR_WEIGHTS * (1 - kept) * cards * gpu.vram_bytes
+
+
+def unified_share(gpu: Gpu, policy: Mapping[str, float]) -> str:
+    """Name the share that a machine's system keeps of one memory: the kind's own, or the usual."""
+    own = f"reserve_{gpu.segment}_unified_share"
+    return own if own in policy else "reserve_unified_share"
 
 
 def shared_otherwise(
@@ -52,8 +77,13 @@ class Way(NamedTuple):
 
     @property
     def harsh(self) -> bool:
-        """Whether it has so few bits that a part in system RAM is the better way."""
-        return (self.precision.class_bits or _LEAST_BITS) < _LEAST_BITS
+        """Whether it has so few bits that a part in system RAM is the better way.
+
+        A smaller cache adds to what is lost.
+        """
+        bits = self.precision.class_bits or self.precision.bits_per_weight
+        least = _USUAL_BITS if self.cache else _LEAST_BITS
+        return (bits or least) < least
 
 
 class Held(NamedTuple):
@@ -127,11 +157,11 @@ def _hint(ways: Iterator[Way], holds: Holds, amid: str, *, whole: bool) -> str:
                 return f"{told} {way.named}{held.said}: {way.told}"
             if (is_sound or (slow and not held.beside)) and not (spare or held.thin):
                 spare = f" {way.named}{held.said}: {way.told}"
-        elif is_sound or not (whole or held.beside):
+        elif is_sound or not (whole or held.beside or way.harsh):
             return _told(*nearest, way, held, amid) + _stated_one(way, ways, holds)
-        elif not told or (crept and not held.crawls):
+        elif not told or (crept and not (held.crawls or way.harsh)):
             told, beside = _told(*nearest, way, held, amid), one.framework.name
-            crept, slow = held.crawls, held.slow
+            crept, slow = held.crawls or way.harsh, held.slow
     return f"{told}{spare}" or _unheld(nearest)
 
 

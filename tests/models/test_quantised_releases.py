@@ -97,6 +97,7 @@ def test_a_model_asked_for_in_the_format_is_as_large_as_its_known_repository(
         ("meta-llama/Llama-3.1-405B-Instruct-FP8", 2 * 405.85 - 324.54),
         ("meta-llama/Llama-4-Maverick-17B-128E-Instruct-FP8", 2 * 401.58 - 386.55),
         ("nvidia/GLM-4.7-NVFP4", 2 * 352.80 - 338.63 * (2 - 4.5 / 8)),
+        ("cyankiwi/Qwen3-Next-80B-A3B-Instruct-AWQ-4bit", 2 * 79.67 - 77.31 * (2 - 4.5 / 8)),
     ],
 )
 def test_a_repository_named_by_itself_keeps_in_16_bits_what_its_row_says(

@@ -214,6 +214,17 @@ def test_an_error_names_the_usual_format_where_none_was_asked_for() -> None:
             "fullest card at about * tok/s (*), * tok/s (*) when all of the context is in use: "
             "give --framework llama.cpp --precision Q5_K_M."),
         ),
+        (
+            {"gpu": "Tesla P40", "model": "gemma-3-4b-it", "framework": "vLLM"},
+            "llama.cpp runs BF16, the nearest, with * GiB free at about * tok/s (*): give ",
+        ),
+        (
+            {"gpu": "RTX A6000", "model": "command-a-03-2025", "precision": "Q4_K_M",
+             "context": 131072, "ram_gib": 64, "framework": "ExLlamaV3"},
+            ("ExLlamaV3 runs EXL3 4.0bpw, the nearest, which does not fit with * of context (* GiB "
+            "missing). llama.cpp runs Q4_K_M, which does, with * in system RAM at about *. "
+            "llama.cpp runs IQ3_XXS, its KV cache in q8_0, with * GiB free at about "),
+        ),
     ],
 )  # fmt: skip
 def test_an_error_names_what_was_published_and_what_has_room(

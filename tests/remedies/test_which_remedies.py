@@ -110,6 +110,17 @@ def test_ollama_users_hear_of_the_experts_that_llama_cpp_moves() -> None:
     assert first(framework="Ollama", context=8192, **given)["action"] == "offload-layers"
 
 
+def test_a_mixture_beside_ram_runs_where_its_experts_move_alone() -> None:
+    """Ollama places whole layers; llama.cpp runs the same file clearly faster."""
+    given = {"gpu": "RTX 3050 8GB", "model": "qwen3-32b", "context": 32768, "ram_gib": 32}
+    mixtures = options("other-model", framework="Ollama", **given)
+    assert mixtures
+    for one in mixtures:
+        assert one.change["framework"] == "llama.cpp"
+        assert one.scenario.cpu_experts
+        assert one.effort == "rebuild"
+
+
 def test_a_server_that_nobody_asked_for_gives_way_to_a_mixture_beside_ram() -> None:
     given = {"gpu": "RTX 4080", "model": "qwen3-32b", "precision": "AWQ"}
     mixtures = options("other-model", **given)
