@@ -64,7 +64,7 @@ def propose(base: Base, _: object, found: Mapping[str, Option]) -> Iterator[Opti
     if base.fits:
         return
     enough = [option for option in singles if acceptable(base, option, gentle)]
-    quick = [option for option in enough if _is_quick(base, option)]
+    quick = [option for option in enough if is_quick(base, option)]
     kept = any(option.scenario.precision is base.scenario.precision for option in quick)
     yield from () if kept else _by_settings(base, gentle)
     if _least_cost(singles) > base.knowledge.policy["little_loss_percent"]:
@@ -141,13 +141,13 @@ def _lets_wait(base: Base, option: Option) -> bool:
     stated = base.request.framework and before.framework.serves_batches
     moved = stated and after.framework is not before.framework
     now, then = (one.precision.class_bits or _FULL_BITS for one in (before, after))
-    fewer = not base.fits or then < now
+    fewer = not base.fits or then < now or "stages" in option.change
     unpacked = support.is_unpacked(after.precision, after.model, after.gpu)
     waits = held_percent(option.memory, after.batch) < _ALL
     return fewer and not moved and not unpacked and waits
 
 
-def _is_quick(base: Base, option: Option) -> bool:
+def is_quick(base: Base, option: Option) -> bool:
     """Whether it leaves a chat nothing to wait for: whole on the cards, or quick beside RAM."""
     if base.scenario.use != "interactive" or not offloads(option.scenario):
         return True

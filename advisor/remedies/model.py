@@ -19,7 +19,7 @@ from advisor.knowledge.merit import purposes
 from advisor.knowledge.types import Format
 from advisor.models.stored_tensors import Model
 from advisor.remedies.assessment import merit_points, outlook_of
-from advisor.remedies.combine import is_clearly_faster
+from advisor.remedies.combine import is_clearly_faster, is_quick
 from advisor.remedies.format_lists import Sized, faithful_formats
 from advisor.remedies.framework import (
     in_a_server,
@@ -364,7 +364,7 @@ def _beside_ram(base: Base) -> Iterator[Option]:
         if options := [one for one in tried if one and one.fits]:
             families.add(record.family)
             faster = is_clearly_faster(base, options[-1], options[:1])
-            yield options[-1] if faster else options[0]
+            yield options[-1] if faster and not is_quick(base, options[0]) else options[0]
         if len(families) == _MOST_PEERS:
             return
 

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 _SAME_SPEED = 0.03
 _SMALL_LOSS = 1.0
 _STEPS = ("ubatch", "max_num_batched_tokens")
-_MEMORY = ("text_only", "max_num_batched_tokens", "gpu_memory_utilization", "eager", "split")
+_MEMORY = (
+    "text_only", "max_num_batched_tokens", "gpu_memory_utilization", "eager", "split", "stages",
+)  # fmt: skip
 
 
 def caveats_of(told: Mapping[str, str]) -> list[str]:
@@ -162,7 +164,7 @@ def changes(doc: Advice, item: Recommendation | Alternative | OptionDoc) -> list
 
 
 def _of_memory(item: Recommendation | Alternative | OptionDoc) -> dict[str, str]:
-    change = {key: item.change[key] for key in _MEMORY if key in item.change}
+    change = {key: item.change[key] for key in _MEMORY if item.change.get(key)}
     return {key: say(f"change.{key}", n=_claimed(n) or f"{n:,}") for key, n in change.items()}
 
 
