@@ -21,7 +21,7 @@ from advisor.remedies.format_lists import in_placing
 from advisor.remedies.formats import REMEDY as OTHER_FORMAT
 from advisor.remedies.formats import smaller_formats, with_format
 from advisor.remedies.framework import small_step_plans, text_alone_plans
-from advisor.remedies.kv_cache import BATCH, CONTEXT
+from advisor.remedies.kv_cache import BATCH, CONTEXT, is_clearly_faster, is_quick
 from advisor.remedies.kv_cache import EXPERTS_DEGREE as EXPERTS
 from advisor.remedies.kv_cache import LAYERS_DEGREE as LAYERS
 from advisor.remedies.machines import on_machines
@@ -145,21 +145,6 @@ def _lets_wait(base: Base, option: Option) -> bool:
     unpacked = support.is_unpacked(after.precision, after.model, after.gpu)
     waits = held_percent(option.memory, after.batch) < _ALL
     return fewer and not moved and not unpacked and waits
-
-
-def is_quick(base: Base, option: Option) -> bool:
-    """Whether it leaves a chat nothing to wait for: whole on the cards, or quick beside RAM."""
-    if base.scenario.use != "interactive" or not offloads(option.scenario):
-        return True
-    speed = option.speed
-    return speed is not None and speed.decode_tok_s.estimate >= base.knowledge.policy["quick_tok_s"]
-
-
-def is_clearly_faster(base: Base, found: Option, others: Sequence[Option]) -> bool:
-    """Whether it is worth more than one change, where single ones run slowly beside RAM."""
-    speeds = [option.speed.decode_tok_s.estimate for option in others if option.speed]
-    least = base.knowledge.policy["clearly_faster_percent"] / 100 * max(speeds, default=0.0)
-    return found.speed is None or found.speed.decode_tok_s.estimate >= least
 
 
 def _replaces(base: Base, option: Option) -> bool:

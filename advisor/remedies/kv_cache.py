@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -138,6 +138,21 @@ def moves_experts(scenario: Scenario, *_: object) -> bool:
     """Whether experts of this model can lie in system RAM beside this card."""
     moves = bool(scenario.framework.expert_offload and scenario.model.shape.moe)
     return moves and _can_offload(scenario)
+
+
+def is_quick(base: Base, option: Option) -> bool:
+    """Whether it leaves a chat nothing to wait for: whole on the cards, or quick beside RAM."""
+    if base.scenario.use != "interactive" or not offloads(option.scenario):
+        return True
+    speed = option.speed
+    return speed is not None and speed.decode_tok_s.estimate >= base.knowledge.policy["quick_tok_s"]
+
+
+def is_clearly_faster(base: Base, found: Option, others: Sequence[Option]) -> bool:
+    """Whether it is worth more than one change, where single ones run slowly beside RAM."""
+    speeds = [option.speed.decode_tok_s.estimate for option in others if option.speed]
+    least = base.knowledge.policy["clearly_faster_percent"] / 100 * max(speeds, default=0.0)
+    return found.speed is None or found.speed.decode_tok_s.estimate >= least
 
 
 def _most_layers(scenario: Scenario, limits: Bounds, knowledge: Knowledge) -> int | None:
