@@ -77,6 +77,8 @@ _MOST_DRAFTING: Final = 3
 _DRAFT_WITHIN: Final = 1e-3
 _MOST_KEPT: Final = 512
 _LEAST_OF_NAMED: Final = 0.5
+_SCALED: Final = 17 / 16
+"""Elements of packed files to a weight, at most: a scale for 32 of them, and a drafting head."""
 
 
 _kept: Kept[tuple[int, PublicModel], tuple[Knowledge, Model]] = Kept(_MOST_KEPT)
@@ -134,9 +136,13 @@ def _by_list(public: PublicModel, knowledge: Knowledge, shapes: Mapping[str, Wid
     best = best_of(fits)
     if best is None:
         return _undescribed(public, _why_none(public, alike), knowledge)
-    told = counts_parameters(public)
-    if best.off <= SAME_WITHIN and told:
-        return made(public, best, knowledge)
+    told, stated = counts_parameters(public), public.parameters_raw or 0
+    alike_in_all = best.off <= SAME_WITHIN
+    scales = is_packed(public) and best.same and best.total < stated <= _SCALED * best.total
+    if told and (alike_in_all or scales):
+        model = made(public, best, knowledge)
+        if alike_in_all or model.parameters <= stated:
+            return model
     if not told:
         return _unproved(public, fits, knowledge)
     return counted(public, best)
