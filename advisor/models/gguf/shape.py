@@ -83,7 +83,7 @@ def shape_of(
     keys = Keys(named, shown, inside=architecture)
     family = gguf_families().get(architecture) or _unknown(architecture)
     layers, spare = _layers(keys, family, listed)
-    blocks = _blocks(keys, architecture, listed, layers)
+    blocks = _blocks(keys, family, listed, layers)
     outside = {t.name: t for t in listed if place_of(t.name, layers).part not in _INSIDE}
     model = GgufModel(keys, family, blocks, outside)
     notes: tuple[str, ...] = ()
@@ -113,8 +113,9 @@ def _layers(keys: Keys, family: Gguf, tensors: tuple[StoredTensor, ...]) -> tupl
 
 
 def _blocks(
-    keys: Keys, architecture: str, tensors: Iterable[StoredTensor], layers: int
+    keys: Keys, family: Gguf, tensors: Iterable[StoredTensor], layers: int
 ) -> tuple[_Block, ...]:
+    """Sort tensors by layer; those without any of an unknown architecture run another's again."""
     blocks = tuple(_Block() for _ in range(layers))
     for tensor in tensors:
         place = place_of(tensor.name, layers)
@@ -122,7 +123,10 @@ def _blocks(
             tail = tensor.name.split("blk.", 1)[-1].partition(".")[2]
             blocks[place.layer].tensors[tail] = tensor
     empty = [index for index, block in enumerate(blocks) if not block.tensors]
-    if empty and architecture not in _MIXED:
+    if not family.described:
+        full = [block for block in blocks if block.tensors]
+        return tuple(block if block.tensors else full[0] for block in blocks) if full else blocks
+    if empty and family.architecture not in _MIXED:
         text = f"it has {layers} layers, but no tensor of layer {empty[0]}"
         raise keys.error(f"{text}: the file is incomplete, or one of several.")
     return blocks
@@ -250,6 +254,8 @@ def _wider(
             count * full // width if kind == "F" else count
             for count, kind in zip(by_layer, kinds, strict=True)
         )
+    if model.keys.stated("adapters.count"):  # what picks them attends with a head of its own
+        by_layer = (*by_layer[:-1], by_layer[-1] + 1)
     cached = {count for count, kind in zip(by_layer, kinds, strict=True) if kind in "FSCH"}
     return by_layer if len(cached) > 1 else None
 
