@@ -20,12 +20,7 @@ from advisor.knowledge.types import Format
 from advisor.models.stored_tensors import Model
 from advisor.remedies.assessment import merit_points, outlook_of
 from advisor.remedies.format_lists import Sized, faithful_formats
-from advisor.remedies.framework import (
-    in_a_server,
-    over_unequal,
-    small_step_plans,
-    text_alone_plans,
-)
+from advisor.remedies.framework import in_a_server, over_unequal, small_step_plans, text_alone_plans
 from advisor.remedies.kv_cache import part_out, where_a_part_moves
 from advisor.remedies.option import (
     Base,
