@@ -33,7 +33,9 @@ from advisor.reading.known import (
     tells_instruct,
     told,
 )
+from advisor.reading.log_file import cards_printed
 from advisor.reading.name_parts import unsized_card
+from advisor.reading.ram import is_cpu_alone
 from advisor.units import GIB
 
 _JOINED = re.compile(r"(?<!\s)\s++\+\s*+|\+(?=[^\s)])")
@@ -56,26 +58,11 @@ _BESIDE = re.compile(
     r"(?:\d+[ -]cores?\s*)?\(\d+P\s*\+\s*\d+E\)|(?::(?:sramecc|xnack)[+-])+|(?<=[1-9]0)\s+series\b"
     r"|\s+and(?:\s+an?)?(?=\s+\d+[ -](?:gpu[ -])?cores?\b)|\bml\.(?=\w+\.\d*x?large\b)"
     r"|(?<=vram)[\s,;/&+]+(?:and\s+|with\s+)?\d+\s*gi?b\s+(?:(?:of|system|host|cpu)\s+)*(?:ram|ddr\w*)"
-    r"|\s*\(x\d{1,2}(?:[\s/+]?x\d{1,2})*\)"
+    r"|\s*\(x(?:8|16|\d{1,2}(?:[\s/+]?x\d{1,2})+)\)|\bpcie?[\s-]*(?:gen[\s-]*)?[345](?:\.0)?(?:[\s-]*x\d{1,2})?\b"
     r"|\b\d{2,4}-bit\b|\s+Rev\. \D\b|,\s*\d{3}\.\d+(?:\.\d+)?$|^[\da-f]{2}:[\da-f]{2}(?:\.\d)?\s",
     re.IGNORECASE,
 )
 """Cores, features of chips, lanes, RAM beside VRAM, what drivers and lspci put beside a name."""
-_PRINTED = tuple(
-    re.compile(pattern, re.MULTILINE)
-    for pattern in (
-        r"\|\s*\d+\s+([A-Z]\S[^|]*?)\s+(?:On|Off|N/A)\s*\|",
-        r"GPU \d+:\s*(.+?)\s*\(UUID",
-        r"(?:controller|accelerators?)(?: \[\w+\])?: .*?\[(?!AMD/ATI\]|[\da-f]{4}:)([^\]\n]+)\]",
-        r"Device \d+: (.+?), (?:compute|gfx)",
-        r"^(?:CUDA|Vulkan|ROCm|SYCL|MTL|Metal)\d*\s*[:(]\s*(.+?)(?:\s\(\w+ \w+\))?\)?$",
-        r"^ggml_vulkan: \d+ = (.+?) \(.*\|",
-        r"^ANGLE \([^,]+, (.+?) (?:\(0x|Direct3D)",
-        r"\b(?:Chip(?:set Model)?|Card [Ss]eries|Product Name):\s*([A-Z].+?)(?=\s+\w+:|$)",
-        r"^(?:\w+ )?GPU(?: \d+)?:\s*([A-Z].+)",
-    )
-)
-"""What nvidia-smi, lspci, llama.cpp, browsers, system_profiler and rocm-smi print of a card."""
 
 
 class _Part(Struct, frozen=True):
@@ -116,7 +103,7 @@ def find_cards(knowledge: Knowledge, text: str) -> Cards:
     Raises:
         UserError: A card is unknown or ambiguous, or these do not work together.
     """
-    named = _BESIDE.sub("", _as_printed(text).strip())
+    named = _BESIDE.sub("", cards_printed(text).strip())
     pieces = _JOINED.split(_ROUND.sub("", _INSIDE.sub(" ", named)))
     if not all(map(_names_something, pieces)):
         message = f"'{text}' lacks a card beside the plus" if text.strip() else "no GPU is named"
@@ -133,15 +120,6 @@ def find_cards(knowledge: Knowledge, text: str) -> Cards:
     others = parts[0].others if len(parts) == 1 else ()
     read_as = tuple(part.line for part in parts if part.line)
     return put_together(knowledge, found, counted=counted, others=others, read_as=read_as)
-
-
-def _as_printed(text: str) -> str:
-    """Give the cards of what a program printed, or the text itself."""
-    rows = next(filter(None, (one.findall(text) for one in _PRINTED)), ())
-    if either := next((one for one in rows if re.search(r"/\s*(?:RX )?\d", one)), ""):
-        raise RequestError(f"'{either}' is one of several cards", hint="Write which it is.")
-    ram = re.search(r"\bMemory:\s*(\d+ GB)", text)
-    return f"{' + '.join(rows)}{f' {ram[1]}' if ram else ''}" if rows else text
 
 
 def _names_something(piece: str) -> bool:
@@ -216,14 +194,16 @@ def requested_cards(knowledge: Knowledge, text: str) -> Cards:
 
 
 def _as_processor(knowledge: Knowledge, text: str) -> Cards | None:
-    """Take the processor for graphics beside it that have no figures, where no card is named."""
-    if not (graphics := (unsized_card(text) or ("", ""))[1]):
+    """Take a processor that is named, or is beside graphics of no figures, where no card is."""
+    graphics = (unsized_card(text) or ("", ""))[1]
+    if not graphics and not is_cpu_alone(text):
         return None
-    for piece in _BETWEEN.split(text.replace(graphics, " ")):
+    for piece in _BETWEEN.split(_GB.sub(" ", text.replace(graphics, " "))):
         with suppress(UserError):
             find_cards(knowledge, piece)
             return None
     line = f"'{graphics}' has no figures here: the processor is sized, which reads that memory."
+    line = line if graphics else f"'{text}' names no card: the processor is sized."
     said = known_card(knowledge, f"cpu {' '.join(_GB.findall(text))}")
     return Cards(said, 1, (), counted=False, read_as=(line,)) if said else None
 
@@ -252,10 +232,17 @@ def _counted(knowledge: Knowledge, text: str) -> _Part:
 
 def _ways(plain: tuple[int | None, str, str]) -> Iterator[tuple[int | None, str, str]]:
     """Give a text as it stands, then every way to read a count in it."""
-    yield plain
+    signed = not plain[0] and _SIGNED.search(plain[1])  # ``4 * RX 460`` is no memory of 4 GB
+    if not signed:
+        yield plain
     from advisor.reading.near import counts_in  # noqa: PLC0415 - where it is needed
 
     yield from ((count or None, name, plain[1]) for count, name in counts_in(plain[1]))
+    if signed:
+        yield plain
+
+
+_SIGNED = re.compile(r"[*\u00d7]|\d\s*(?:gpu|card)s?\s*\)", re.IGNORECASE)
 
 
 def _of_all(knowledge: Knowledge, name: str, count: int, text: str) -> _Part | None:

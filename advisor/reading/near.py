@@ -205,7 +205,9 @@ _OF = r"(?:\s+(?:gpus?|cards?)\b)?(?:\s+of\b)?"
 _BEFORE = re.compile(
     rf"\(?(\d{{1,3}})\s*(?:{_SIGN}\s*\)?|[- ]?(?:gpus?|cards?)\b|\s){_OF}\s*(\S.*)"
 )
-_AFTER = re.compile(rf"(\S.*?)[\s,]*\(?\s*(?:{_SIGN}\s*(\d{{1,3}})|(\d{{1,3}})\s*{_SIGN})\s*\)?")
+_AFTER = re.compile(
+    rf"(\S.*?)[\s,]*\(?\s*(?:{_SIGN}\s*(\d{{1,3}})(?:\s*(?i:gpus?|cards?))?|(\d{{1,3}})\s*(?:{_SIGN}|(?i:gpus?|cards?)(?=\s*\))))\s*\)?"
+)
 _INSIDE = re.compile(
     rf"(\S.*?)(?:\s\(?(\d{{1,2}})\s*{_SIGN}\s*|(?:\s\(?{_SIGN}|[*\u00d7])\s?(\d{{1,2}})\s+)(\S.*)"
 )
@@ -317,7 +319,7 @@ def otherwise_spelled(knowledge: Knowledge, text: str) -> Iterator[tuple[str, st
 
 
 _REMARK = re.compile(
-    r"\((?!\s*[x\u00d7*]?\s*\d{1,2}\s*[x\u00d7*]?\s*\))(?![^()]*(?:\bmig\b|vgpu|slice|half|\dg\.|\d\s*[x\u00d7*]|[x\u00d7*]\s*\d))[^()]*\)?",
+    r"\((?!\s*[x\u00d7*]?\s*\d{1,2}\s*[x\u00d7*]?\s*\))(?![^()]*(?:\bmig\b|vgpu|slice|half|\dg\.|\d\s*(?:[x\u00d7*]|gpu|card)|[x\u00d7*]\s*\d))[^()]*\)?",
     re.IGNORECASE,
 )
 """What stands in brackets and is no count and no part of a card."""

@@ -205,7 +205,9 @@ def user_entry(hf_id: str) -> UserEntry | None:
 
 def same_model(one: PublicModel, other: PublicModel) -> bool:
     """Whether two repositories hold a model of the same sizes in the same form."""
-    columns = ["format", "parameters_raw", "num_hidden_layers", "hidden_size"]
+    columns = ["format", "num_hidden_layers", "hidden_size"]
+    if not (one.format and one.num_hidden_layers):  # packed alike, if with more beside
+        columns.append("parameters_raw")
     if not one.parameters_raw:
         columns.append("architecture")
     return all(getattr(one, column) == getattr(other, column) for column in columns)

@@ -327,6 +327,18 @@ def _have_one_memory(found: Sequence[Cpu]) -> bool:
     return all((one.channels, one.memory) == (first.channels, first.memory) for one in found)
 
 
+_BESIDE_NAME: Final = re.compile(
+    r"(?<!\w)(?:\d{1,4}\s*gi?b|ddr\d\S*|s?d?ram|memory|only|alone|(?:no|without|igpu|integrated)"
+    r"(?:\s+(?:gpu|graphics))?)\b|[(),;+/]",
+    re.IGNORECASE,
+)
+
+
+def is_cpu_alone(text: str) -> bool:
+    """Whether a text names a processor and at most its memory, and that there is no card."""
+    return is_cpu(_BESIDE_NAME.sub(" ", text))
+
+
 def _matching(text: str) -> Iterator[Cpu]:
     words = frozenset(_words(text))
     models = [word for word in words if _MODEL.fullmatch(word)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -89,7 +90,7 @@ def _format_said(
 ) -> tuple[str, ...]:
     if (text == chosen.name and not named) or not (text := stated(text)):
         return ()
-    if named and chosen not in formats_named(named, knowledge):
+    if named and not _means(named, chosen, knowledge):
         return (f"The name says {named}, the stated precision {text}: that is what is sized.",)
     if text == chosen.name or is_family(text):
         how = f"{chosen.name}, which holds floats: in integers it is not released or does not run"
@@ -99,6 +100,12 @@ def _format_said(
     if own != text and GGUF_TYPE.fullmatch(text.casefold()):
         return (f"{text} is a type of GGUF files: {chosen.name}, of as many bits, is sized.",)
     return read.said(text, chosen)
+
+
+def _means(named: str, chosen: Format, knowledge: Knowledge) -> bool:
+    with suppress(RequestError):  # what no runtime here reads is none of ours
+        return chosen in formats_named(named, knowledge)
+    return False
 
 
 def precision_asked(

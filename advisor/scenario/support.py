@@ -368,8 +368,9 @@ def _no_cache(scenario: Scenario, kind: KvType) -> RequestError:
     why, on = why_no_cache(framework, kind, gpu, shape), f" on {gpu.name}" if gpu else ""
     kept = [n for n in framework.kv_types if not refusal(framework, "kv_cache", n, gpu, shape)]
     text = f"{framework.name} cannot keep the KV cache as {kind.name}{on}"
-    hint = f"It keeps: {', '.join(kept)}."
-    return RequestError(f"{text}: {why}" if why else text, hint=hint)
+    error = RequestError(f"{text}: {why}" if why else text, hint=f"It keeps: {', '.join(kept)}.")
+    other = {"kv_cache": None, "kv_cache_k": None, "kv_cache_v": None}
+    return error.answered("What follows is with the cache that it keeps by default.", **other)
 
 
 DRAFT_SHARE = 0.2
