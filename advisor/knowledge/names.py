@@ -359,7 +359,7 @@ def _unknown_format(knowledge: Knowledge, text: str) -> RequestError:
     near = sizes or nearest(text, _spellings(offered.values()))
     hint = _hint(near, "'advisor knowledge find WORD'")
     error = RequestError(f"unknown weight format '{text}'.", hint=hint)
-    if bits := _BITS_IN.search(text):
+    if not near and (bits := _BITS_IN.search(text)):
         said = f"{bits[1] or bits[2]}-bit"
         error.answered(f"What follows is of {said} weights.", precision=said)
     return error

@@ -35,7 +35,6 @@ from advisor.reading.known import (
 )
 from advisor.reading.log_file import cards_printed
 from advisor.reading.name_parts import unsized_card
-from advisor.reading.ram import is_cpu_alone
 from advisor.units import GIB
 
 _JOINED = re.compile(r"(?<!\s)\s++\+\s*+|\+(?=[^\s)])")
@@ -43,7 +42,7 @@ _JOINED = re.compile(r"(?<!\s)\s++\+\s*+|\+(?=[^\s)])")
 _MEMORY_OF_ALL = re.compile(
     r"\(?\b(\d{2,4})\s*gi?b\b(?:\s+(?:of\s+)?vram)?(?:\s+total)?\)?", re.IGNORECASE
 )
-_COUNTED = re.compile(r"(\d{1,4})\s*[xX\u00d7]\s+(?!\d{1,2}$)(\S.*)")
+_COUNTED = re.compile(r"(\d{1,4})\s*[xX\u00d7]\s+(?!\d{1,2}(?:\s*(?i:gpus?|cards?))?$)(\S.*)")
 _GB = re.compile(r"\d{1,4}\s*gi?b\b", re.IGNORECASE)
 _BETWEEN = re.compile(r"[+,;&/]|\s(?:and|with|plus)\b", re.IGNORECASE)
 _EACH_AGAIN = re.compile(r"(?i)\(?\b(\d{1,2})\s*[x\u00d7*]\s*(\d{1,3}\s*gi?b\b[^)]*)\)?")
@@ -194,16 +193,14 @@ def requested_cards(knowledge: Knowledge, text: str) -> Cards:
 
 
 def _as_processor(knowledge: Knowledge, text: str) -> Cards | None:
-    """Take a processor that is named, or is beside graphics of no figures, where no card is."""
-    graphics = (unsized_card(text) or ("", ""))[1]
-    if not graphics and not is_cpu_alone(text):
+    """Take the processor for graphics beside it that have no figures, where no card is named."""
+    if not (graphics := (unsized_card(text) or ("", ""))[1]):
         return None
     for piece in _BETWEEN.split(_GB.sub(" ", text.replace(graphics, " "))):
         with suppress(UserError):
             find_cards(knowledge, piece)
             return None
     line = f"'{graphics}' has no figures here: the processor is sized, which reads that memory."
-    line = line if graphics else f"'{text}' names no card: the processor is sized."
     said = known_card(knowledge, f"cpu {' '.join(_GB.findall(text))}")
     return Cards(said, 1, (), counted=False, read_as=(line,)) if said else None
 

@@ -220,7 +220,7 @@ _VERSION: Final = re.compile(r"\b(\d{4}[a-z]?)(v\d)\b")
 _MODEL: Final = re.compile(r"[a-z]*\d{3,5}[a-z0-9+]*|\d{1,2}[fh]\d{1,2}|z\d|pi\d")
 PI: Final = (
     r"\b(?:raspberry[\s-]*pi|raspi|r[\s-]?pi|(?<!orange[\s-])(?<!banana[\s-])pi)"
-    r"[\s-]*([45])[\s-]*(?:model[\s-]*)?b?\b"
+    r"[\s-]*([45])(?:00\+?(?![\d+]))?[\s-]*(?:model[\s-]*)?b?(?!\w)"
 )
 _PI: Final = re.compile(PI)
 _SHORT: Final = {"tr": "threadripper", "tripper": "threadripper"}
@@ -325,18 +325,6 @@ def _counted(text: str) -> tuple[str, int]:
 def _have_one_memory(found: Sequence[Cpu]) -> bool:
     first = found[0]
     return all((one.channels, one.memory) == (first.channels, first.memory) for one in found)
-
-
-_BESIDE_NAME: Final = re.compile(
-    r"(?<!\w)(?:\d{1,4}\s*gi?b|ddr\d\S*|s?d?ram|memory|only|alone|(?:no|without|igpu|integrated)"
-    r"(?:\s+(?:gpu|graphics))?)\b|[(),;+/]",
-    re.IGNORECASE,
-)
-
-
-def is_cpu_alone(text: str) -> bool:
-    """Whether a text names a processor and at most its memory, and that there is no card."""
-    return is_cpu(_BESIDE_NAME.sub(" ", text))
 
 
 def _matching(text: str) -> Iterator[Cpu]:
