@@ -218,7 +218,7 @@ def _of_more_words(text: str, knowledge: Knowledge) -> ModelRead | None:
     said = said_in(text)
     told = [word for word in model_words(said.rest) if word not in words().filler]
     named = max((word for word in told if word.isalpha()), key=len, default="")
-    if "/" in text or len(told) <= 1 or len(named) < len("abc"):
+    if "/" in text or len(told) <= 1 or len(named) < len("abc") or _JOINED.search(text):
         return None
     found = [one for one in containing(named, _MOST_LOOKED_AT) if _is_release(one, told)]
     sizes = [one.parameters_raw or 0 for one in found]
@@ -229,6 +229,7 @@ def _of_more_words(text: str, knowledge: Knowledge) -> ModelRead | None:
     return replace(read, said=(line, *read.said[1:]))
 
 
+_JOINED = re.compile(r"[a-z]\d+b(?![a-z])", re.IGNORECASE)  # ``internvl38b``: 3-8B, or 38B?
 _MOST_LOOKED_AT = 500
 _ALIKE = 0.1
 _OF_RELEASE = re.compile(r"[mkv]?\d+(?:\.\d+)*|[mkv]|a?\d+(?:\.\d+)?[bm]|\d+k")
