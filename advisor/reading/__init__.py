@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from advisor.errors import RequestError, UserError, raise_problems
 from advisor.knowledge.catalogue import MOST_CARDS, Cards, put_together
-from advisor.knowledge.index import by_text
+from advisor.knowledge.index import by_text, cards_printed
 from advisor.knowledge.names import find_model
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.models.hub_names import has_hub_form
@@ -33,7 +33,6 @@ from advisor.reading.known import (
     tells_instruct,
     told,
 )
-from advisor.reading.log_file import cards_printed
 from advisor.reading.name_parts import unsized_card
 from advisor.units import GIB
 

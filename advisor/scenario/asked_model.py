@@ -12,7 +12,6 @@ from advisor.errors import RequestError, UserError, is_slip
 from advisor.knowledge.index import model_words
 from advisor.knowledge.layers import allowed, check_path
 from advisor.knowledge.types import Knowledge, ModelRecord
-from advisor.memo import by_identity
 from advisor.models import model_from_path, model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.reading import read_model, read_whole
@@ -186,7 +185,6 @@ def _is_meant(typed: str, word: str) -> bool:
     return (typed[0] == word[0] or len(word) >= _LONG) and is_slip(typed, word)
 
 
-@by_identity
 def _words_known(knowledge: Knowledge) -> Mapping[str, Collection[str]]:
     """Give the words of the known models' names, and with them those that names bear besides."""
     said = " ".join(" ".join((one.name, *one.aliases)) for one in knowledge.models.values())
