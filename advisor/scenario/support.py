@@ -117,7 +117,7 @@ def _made_for(framework: Framework, model: Model) -> bool:
     """Whether its files make it one for such frameworks, or code of its own, not described here."""
     stored = model.stored
     if stored is None or stored.kind != "gguf":
-        return framework.own_code and not model.shape.described
+        return framework.own_code and not (model.shape.described and model.shape.outer_described)
     return framework.places_layers and stored.format_name in framework.formats
 
 
