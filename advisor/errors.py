@@ -17,6 +17,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher, get_close_matches
+from typing import Self
 
 from msgspec import Struct
 
@@ -98,6 +99,26 @@ class UserError(AdvisorError):
 
 class RequestError(UserError):
     """The request names something unknown, ambiguous or impossible."""
+
+    instead: tuple[str, Mapping[str, object]] | None = None
+    """What the rest of it is answered with, said in a sentence, and those settings."""
+
+    def answered(self, said: str, **settings: object) -> Self:
+        """Give it with what the rest of the request can be answered with."""
+        self.instead = said, settings
+        return self
+
+
+def otherwise(error: UserError) -> tuple[Sequence[str], Mapping[str, object]] | None:
+    """Say how a request is answered that cannot be as it is stated; None where it is not."""
+    every = error.errors if isinstance(error, Problems) else (error,)
+    ways = [one.instead for one in every if isinstance(one, RequestError) and one.instead]
+    if len(ways) != len(every):
+        return None
+    told = [
+        f"{one.message.rstrip('.')}. {said}" for one, (said, _) in zip(every, ways, strict=True)
+    ]
+    return told, {name: value for _, change in ways for name, value in change.items()}
 
 
 class KnowledgeError(UserError):

@@ -82,6 +82,14 @@ _WHOLE_LATENT = {
     "attention.value_length_mla": None,
     "attention.key_length_mla": None,
 }
+_LATENT_IN_WINDOW = {
+    f"{key}_swa": _LATENT[key]
+    for key in (
+        "attention.kv_lora_rank",
+        "attention.key_length_mla",
+        "attention.value_length_mla",
+    )
+}
 _INDEXED = {**_LATENT, "attention.indexer.key_length": 64, "attention.indexer.head_count": 4}
 _RANKS = {
     f"attention.{name}_lora_rank": 32 for name in ("decay", "iclr", "value_residual_mix", "gate")
@@ -106,15 +114,23 @@ _OWN: dict[str, dict[str, Any]] = {
     },
     "dots1": _EVERY_HEAD,
     "glm-dsa": _INDEXED,
-    "dots3note": {**_INDEXED, "attention.indexer.types": [0, 1, 0, 1]},
+    "dots3note": {**_INDEXED, **_LATENT_IN_WINDOW, "attention.indexer.types": [0, 0, 0, 1]},
     "glm5-next": {
         **_INDEXED,
         "hyper_connection.count": 4,
         "attention.key_length": 64,
         "rope.dimension_count": 0,
     },
+    "graniteswitch": {
+        "adapters.count": 2,
+        "adapters.lora_rank": 8,
+        "adapters.token_ids_activate": [100, 101],
+        "adapters.token_ids_substitute": [1, 2],
+        "logit_scale": 4.0,
+    },
     "grovemoe": {"expert_chunk_feed_forward_length": 64, "experts_per_group": 2},
-    "jina-bert-v2": _TYPED_TOKENS,
+    "hrm_text": {"hrm.layers_per_stack": 1, "hrm.h_cycles": 2, "hrm.l_cycles": 1},
+    "jina-bert-v2": {**_TYPED_TOKENS, **_EVERY_HEAD},
     "jina-bert-v3": _TYPED_TOKENS,
     "minicpm3": _WHOLE_LATENT,
     "minimax-m3": {"attention.indexer.head_count": 2},
@@ -144,6 +160,10 @@ _ADDED: tuple[dict[str, Any], ...] = (
     {"leading_dense_block_count": 1},
     {"full_attention_interval": 2},
 )
+_LEFT_OUT = {"rwkv6qwen2": "time_mix_first"}
+"""Tensors that llama.cpp takes but does not run with, and no converter writes."""
+_ALONE = frozenset({"t5"})
+"""Architectures of which it computes one sequence at a time."""
 NUMBERS = "ffn_gate_tid2eid.weight"
 """A table of whole numbers."""
 _FORK = multiprocessing.get_context("fork")
@@ -214,6 +234,7 @@ class LlamaCpp:
     def tensors(self, metadata: Said) -> list[list[Any]] | None:
         """Let it make a model of metadata alone; give name, type and sizes of its tensors."""
         found = {}
+        left_out = _LEFT_OUT.get(metadata["general.architecture"], " ")
 
         def made(tensor: int, _: object) -> None:
             kind = self.call("ggml_type_name", c_char_p, c_int.from_address(tensor).value)
@@ -221,7 +242,7 @@ class LlamaCpp:
             while len(sizes) > 1 and sizes[-1] == 1:
                 sizes.pop()
             name = self.call("ggml_get_name", c_char_p, c_void_p(tensor)).decode()
-            if not name.endswith((".scale", ".input_scale")):
+            if not name.endswith((".scale", ".input_scale")) and left_out not in name:
                 found[name] = [name, kind.decode().upper(), *sizes]
 
         params = self.call("llama_model_default_params", _Params)
@@ -250,7 +271,7 @@ class LlamaCpp:
             name, made = kinds[type(value)]
             self.call(f"gguf_set_val_{name}", None, kept, key, made(value))
 
-    def loaded(self, file: Path) -> Said | None:
+    def loaded(self, file: Path, sequences: int) -> Said | None:
         """Load a file; give bytes and number of its weights, and bytes of its cache."""
         params = self.call("llama_model_default_params", _Params)
         model = self.call("llama_model_load_from_file", c_void_p, str(file).encode(), params)
@@ -258,7 +279,7 @@ class LlamaCpp:
             return None
         model = c_void_p(model)
         params = self.call("llama_context_default_params", _Params)
-        params.words[0], params.words[3] = CONTEXT * SEQUENCES, SEQUENCES
+        params.words[0], params.words[3] = CONTEXT * sequences, sequences
         _cut_windows(params)
         context = self.call("llama_init_from_model", c_void_p, model, params)
         return {
@@ -298,10 +319,14 @@ def _asked(given: Said) -> Said:
             return {"refused": llama.said.strip().splitlines()[-2:]}
         llama.said = ""
     with tempfile.TemporaryDirectory() as folder:
-        said = llama.loaded(_file(Path(folder), metadata, tensors))
+        said = llama.loaded(_file(Path(folder), metadata, tensors), _sequences(metadata))
     if said is None or said["cache"] is None:
         return {"refused": llama.said.strip().splitlines()[-3:]}
     return {"metadata": metadata, "tensors": tensors, **said}
+
+
+def _sequences(metadata: Said) -> int:
+    return 1 if metadata["general.architecture"] in _ALONE else SEQUENCES
 
 
 def _file(folder: Path, metadata: Said, tensors: list[list[Any]]) -> Path:
@@ -427,7 +452,7 @@ def judged(case: Said) -> tuple[str, str]:
             shape = read_gguf(file).shape
             made = advisor.estimate(
                 gpu="H200", model=str(file), framework="llama.cpp", context=CONTEXT,
-                batch=SEQUENCES, kv_unified=False, gpu_layers=0,
+                batch=_sequences(case["metadata"]), kv_unified=False, gpu_layers=0,
             )  # fmt: skip
         except advisor.UserError as error:
             return "refused", error.message

@@ -19,7 +19,7 @@ from advisor.advice import Advisor
 from advisor.advice.configuration import memory_picture
 from advisor.api.results import CommandCheck, LogAnswer, Report
 from advisor.calibration import with_measurements
-from advisor.errors import RequestError
+from advisor.errors import RequestError, UserError, otherwise
 from advisor.files import __version__, user_cache_dir
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.layers import Stack, UserFiles, names_only
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
 
+    from advisor.advice.conclusions import Conclusions
     from advisor.bulk.estimates import Line, LineDoc
     from advisor.knowledge.types import Knowledge
     from advisor.reading.log_file import LogText
@@ -69,6 +70,7 @@ class Session:
         files: bool = True,
         hub: bool = False,
         offline: bool = False,
+        as_stated: bool = False,
     ) -> None:
         """Lay folders over the built-in ones.
 
@@ -80,9 +82,11 @@ class Session:
             files: Whether a question may name a path of this machine, or its card (``local``).
             hub: Whether models that are not known are read from Hugging Face, as with ``--hub``.
             offline: Whether only what was read from there before is taken.
+            as_stated: Whether what cannot run as stated is refused, not answered as it can.
         """
         self._user = UserFiles(rules, templates, knowledge, measurements)
         self._files, self._hub, self._offline = files, hub, offline
+        self._as_stated = as_stated
         self._advisor: Advisor | None = None
         self._knowledge: Knowledge | None = None
 
@@ -164,7 +168,7 @@ class Session:
         """
         with self._reach():
             asked = self._named(_asked(request, settings))
-            found = self.advisor.advise(asked, complete="barred" in extras)
+            found = self._answered(asked, complete="barred" in extras)
             picture = memory_picture(found.scenario, self.knowledge) if "memory" in extras else None
         templates = self._user.templates
         doc = document(
@@ -181,6 +185,18 @@ class Session:
             return traced(self.advisor, found)
 
         return Report(doc, templates, trace)
+
+    def _answered(self, asked: Request, *, complete: bool) -> Conclusions:
+        """Advise; of what cannot be as it is stated the nearest that can, and say so first."""
+        try:
+            return self.advisor.advise(asked, complete=complete)
+        except UserError as error:
+            told, change = (None if self._as_stated else otherwise(error)) or ((), {})
+            if replace(asked, **change) == asked:
+                raise
+        found = self._answered(replace(asked, **change), complete=complete)
+        scenario = replace(found.scenario, read_as=(*told, *found.scenario.read_as))
+        return replace(found, scenario=scenario)
 
     def explain(self, rule: str | None = None, /, **settings: object) -> str:
         """Say why: of a rule, what let it fire or kept it silent; without one, of the advice.

@@ -136,7 +136,9 @@ def advise(
     if hub or offline:
         raise_problems(asked.wrong)
     raise_problems(template_problems(user.templates))
-    session = Session(**asdict(user), hub=hub or offline, offline=offline)
+    session = Session(
+        **asdict(user), hub=hub or offline, offline=offline, as_stated=fail_unless_fits
+    )
     known = session.advisor.knowledge
     complete = FORMATS[format_].complete
     extras: Mapping[Extra, bool] = {

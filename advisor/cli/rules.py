@@ -43,7 +43,7 @@ from advisor.workbench.fact_store_files import Origin, sampled_facts
 from advisor.workbench.lint import Asked as Checking
 from advisor.workbench.lint import Checked, Means, asked_for, check_all, each_layer
 from advisor.workbench.lint.corrections import corrected, differences, reformatted, replace_files
-from advisor.workbench.lint.problem import WRITERS, page
+from advisor.workbench.lint.problem import WRITERS, page, totals
 from advisor.workbench.nearest import smallest_changes
 from advisor.workbench.rulebook import Sources, make_book, write_book
 from advisor.workbench.rulebook.material import Measured, read_cover, read_cover_file
@@ -239,13 +239,10 @@ def _shown(checked: Checked, form: FindingsFormat, fixable: int) -> str:
 
 
 def _summary(checked: Checked, fixable: int) -> str:
-    errors = sum(one.is_error for one in checked.problems)
-    warnings = len(checked.problems) - errors
     looked = f"{counted(checked.rules, 'rule')} in {counted(checked.files, 'file')}"
     if checked.scenarios:
         looked += f", tried on {counted(checked.scenarios, 'scenario')}"
-    counts = ((errors, "error"), (warnings, "warning"))
-    said = " and ".join(counted(n, word) for n, word in counts if n) or "no problem found"
+    said = totals(checked.problems)
     lines = [f"{looked}: {said}" if checked.rules else said]
     lines += [checked.provenance] if checked.provenance else []
     if checked.elsewhere:

@@ -31,7 +31,7 @@ from advisor.knowledge.layers import Stack, UserFiles, stack
 from advisor.units import counted
 from advisor.workbench.house import House, Looked, check_house
 from advisor.workbench.lint.corrections import differences, replace_files
-from advisor.workbench.lint.problem import WRITERS
+from advisor.workbench.lint.problem import WRITERS, totals
 from advisor.workbench.lint.templates import check_templates, renamed_texts
 from advisor.workbench.preview import Preview, Variant
 from advisor.workbench.preview import preview as previewed
@@ -262,9 +262,7 @@ def _house(folder: Path) -> House:
 
 
 def _house_summary(looked: Looked) -> str:
-    errors = sum(found.is_error for found in looked.problems)
-    counts = ((errors, "error"), (len(looked.problems) - errors, "warning"))
-    said = " and ".join(counted(n, word) for n, word in counts if n) or "no problem found"
+    said = totals(looked.problems)
     if not looked.reports:
         return f"{said}; no report was written, as files are wrong\n"
     wrote = f"{counted(looked.reports, 'situation')}, each in every format and length"

@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from advisor.estimator import Placed, estimate_memory, free_bytes, placed_of
-from advisor.estimator.placement import (
-    Card,
-    cards_of,
-    claim_of,
-    largest_share,
-    usable_bytes,
-)
+from advisor.estimator.placement import Card, cards_of, claim_of, largest_share, usable_bytes
 from advisor.runtimes import runtime_of
 from advisor.scenario import Scenario, holding, split_of, support, with_batch
 from advisor.scenario.figures import Limits, Memory, thin_below_bytes

@@ -341,3 +341,29 @@ def _outcome(
         return find(knowledge, text)
     except UserError as error:
         return error
+
+
+_PRINTED = tuple(
+    re.compile(pattern, re.MULTILINE)
+    for pattern in (
+        r"\|\s*\d+\s+([A-Z]\S[^|]*?)\s+(?:On|Off|N/A)\s*\|",
+        r"GPU \d+:\s*(.+?)\s*\(UUID",
+        r"(?:controller|accelerators?)(?: \[\w+\])?: .*?\[(?!AMD/ATI\]|[\da-f]{4}:)([^\]\n]+)\]",
+        r"Device \d+: (.+?), (?:compute|gfx)",
+        r"^(?:CUDA|Vulkan|ROCm|SYCL|MTL|Metal)\d*\s*[:(]\s*(.+?)(?:\s\(\w+ \w+\))?\)?$",
+        r"^ggml_vulkan: \d+ = (.+?) \(.*\|",
+        r"^ANGLE \([^,]+, (.+?) (?:\(0x|Direct3D)",
+        r"\b(?:Chip(?:set Model)?|Card [Ss]eries|Product Name):\s*([A-Z].+?)(?=\s+\w+:|$)",
+        r"^(?:\w+ )?GPU(?: \d+)?:\s*([A-Z].+)",
+    )
+)
+"""What nvidia-smi, lspci, llama.cpp, browsers, system_profiler and rocm-smi print of a card."""
+
+
+def cards_printed(text: str) -> str:
+    """Give the cards of what a program printed, or the text itself."""
+    rows = next(filter(None, (one.findall(text) for one in _PRINTED)), ())
+    if either := next((one for one in rows if re.search(r"/\s*(?:RX )?\d", one)), ""):
+        raise RequestError(f"'{either}' is one of several cards", hint="Write which it is.")
+    ram = re.search(r"\bMemory:\s*(\d+ GB)", text)
+    return f"{' + '.join(rows)}{f' {ram[1]}' if ram else ''}" if rows else text

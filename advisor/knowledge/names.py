@@ -358,7 +358,16 @@ def _unknown_format(knowledge: Knowledge, text: str) -> RequestError:
     sizes = [n for n in preferred if n in offered and key and plain_key(n).startswith(key)][:3]
     near = sizes or nearest(text, _spellings(offered.values()))
     hint = _hint(near, "'advisor knowledge find WORD'")
-    return RequestError(f"unknown weight format '{text}'.", hint=hint)
+    error = RequestError(f"unknown weight format '{text}'.", hint=hint)
+    if not near and (bits := _BITS_IN.search(text)):
+        said = f"{bits[1] or bits[2]}-bit"
+        error.answered(f"What follows is of {said} weights.", precision=said)
+    return error
+
+
+_BITS_IN = re.compile(
+    r"(?:int|fp|[wqt])[-_ ]?([2-8])(?![\d.])|(?<![\d.])([2-8])[- ]?bit", re.IGNORECASE
+)
 
 
 def _hint(names: Sequence[str], otherwise: str) -> str:

@@ -48,8 +48,8 @@ SWITCHES: Mapping[str, tuple[str, ...]] = {
     "in_file": (),
     "beyond_trained": (), "eager": ("eager",), "text_only": ("text_only",), "kv_set": (),
     "kv_plain": (), "makes_format": (),
-    "own_code": (), "whole_experts": (), "reads_text": (), "sees_images": (), "embedding": (),
-    "writes": (), "own_file": (), "of_library": (),
+    "own_code": (), "whole_experts": (), "reads_text": (), "sees_images": (), "answers": (),
+    "embedding": (), "writes": (), "own_file": (), "of_library": (),
 }  # fmt: skip
 """Switch -> the settings that a piece under it carries."""
 

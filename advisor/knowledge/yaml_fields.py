@@ -6,14 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from advisor.errors import (
-    Edit,
-    Problems,
-    Source,
-    UserError,
-    correction,
-    guess,
-)
+from advisor.errors import Edit, Problems, Source, UserError, correction, guess
 from advisor.yamlfile import Node, read_yaml
 
 COMMA = "Between { } a comma ends the value: put a value with commas in quotes."

@@ -323,7 +323,6 @@ def _estimated(config: Mapping[str, object], shown: str) -> Shape:
     text, text_type = _text(outer, model_type)
     nested = family_of(text_type) in FAMILIES and text is not outer
     known = _known_text(text, text_type, shown) if nested else None
-    said = _said(model_type, text_type if known else "")
     shape = known or _described(text, text_type)
     factor = built_factor(model_type)
     beside = round(factor * parts_estimated(outer, text, model_type))
@@ -335,7 +334,8 @@ def _estimated(config: Mapping[str, object], shown: str) -> Shape:
         counts=counts,
         spread=_LITTLE_SPREAD if little else SPREAD,
         described=known is not None,
-        doubts=(said, *shape.doubts),
+        outer_described=False,
+        doubts=(_said(model_type, text_type if known else ""), *shape.doubts),
         quantization=shape.quantization or _section(config, "quantization_config"),
         dtype=shape.dtype or _word(config, "dtype") or _word(config, "torch_dtype"),
     )

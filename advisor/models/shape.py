@@ -189,6 +189,8 @@ class Shape(Struct, frozen=True, omit_defaults=True):
     one sentence each."""
     described: bool = True
     """Whether its architecture is; else the cache is an estimate."""
+    outer_described: bool = True
+    """Whether what wraps its text model is; else only code of its own can run it."""
     reads_unknown: bool = False
     """Whether nothing tells which share of its experts a token uses."""
     spread: float = 0.0

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from advisor.errors import RequestError, UserError, raise_problems
 from advisor.knowledge.catalogue import MOST_CARDS, Cards, put_together
-from advisor.knowledge.index import by_text
+from advisor.knowledge.index import by_text, cards_printed
 from advisor.knowledge.names import find_model
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.models.hub_names import has_hub_form
@@ -41,7 +41,7 @@ _JOINED = re.compile(r"(?<!\s)\s++\+\s*+|\+(?=[^\s)])")
 _MEMORY_OF_ALL = re.compile(
     r"\(?\b(\d{2,4})\s*gi?b\b(?:\s+(?:of\s+)?vram)?(?:\s+total)?\)?", re.IGNORECASE
 )
-_COUNTED = re.compile(r"(\d{1,4})\s*[xX\u00d7]\s+(?!\d{1,2}$)(\S.*)")
+_COUNTED = re.compile(r"(\d{1,4})\s*[xX\u00d7]\s+(?!\d{1,2}(?:\s*(?i:gpus?|cards?))?$)(\S.*)")
 _GB = re.compile(r"\d{1,4}\s*gi?b\b", re.IGNORECASE)
 _BETWEEN = re.compile(r"[+,;&/]|\s(?:and|with|plus)\b", re.IGNORECASE)
 _EACH_AGAIN = re.compile(r"(?i)\(?\b(\d{1,2})\s*[x\u00d7*]\s*(\d{1,3}\s*gi?b\b[^)]*)\)?")
@@ -56,26 +56,11 @@ _BESIDE = re.compile(
     r"(?:\d+[ -]cores?\s*)?\(\d+P\s*\+\s*\d+E\)|(?::(?:sramecc|xnack)[+-])+|(?<=[1-9]0)\s+series\b"
     r"|\s+and(?:\s+an?)?(?=\s+\d+[ -](?:gpu[ -])?cores?\b)|\bml\.(?=\w+\.\d*x?large\b)"
     r"|(?<=vram)[\s,;/&+]+(?:and\s+|with\s+)?\d+\s*gi?b\s+(?:(?:of|system|host|cpu)\s+)*(?:ram|ddr\w*)"
-    r"|\s*\(x\d{1,2}(?:[\s/+]?x\d{1,2})*\)"
+    r"|\s*\(x(?:8|16|\d{1,2}(?:[\s/+]?x\d{1,2})+)\)|\bpcie?[\s-]*(?:gen[\s-]*)?[345](?:\.0)?(?:[\s-]*x\d{1,2})?\b"
     r"|\b\d{2,4}-bit\b|\s+Rev\. \D\b|,\s*\d{3}\.\d+(?:\.\d+)?$|^[\da-f]{2}:[\da-f]{2}(?:\.\d)?\s",
     re.IGNORECASE,
 )
 """Cores, features of chips, lanes, RAM beside VRAM, what drivers and lspci put beside a name."""
-_PRINTED = tuple(
-    re.compile(pattern, re.MULTILINE)
-    for pattern in (
-        r"\|\s*\d+\s+([A-Z]\S[^|]*?)\s+(?:On|Off|N/A)\s*\|",
-        r"GPU \d+:\s*(.+?)\s*\(UUID",
-        r"(?:controller|accelerators?)(?: \[\w+\])?: .*?\[(?!AMD/ATI\]|[\da-f]{4}:)([^\]\n]+)\]",
-        r"Device \d+: (.+?), (?:compute|gfx)",
-        r"^(?:CUDA|Vulkan|ROCm|SYCL|MTL|Metal)\d*\s*[:(]\s*(.+?)(?:\s\(\w+ \w+\))?\)?$",
-        r"^ggml_vulkan: \d+ = (.+?) \(.*\|",
-        r"^ANGLE \([^,]+, (.+?) (?:\(0x|Direct3D)",
-        r"\b(?:Chip(?:set Model)?|Card [Ss]eries|Product Name):\s*([A-Z].+?)(?=\s+\w+:|$)",
-        r"^(?:\w+ )?GPU(?: \d+)?:\s*([A-Z].+)",
-    )
-)
-"""What nvidia-smi, lspci, llama.cpp, browsers, system_profiler and rocm-smi print of a card."""
 
 
 class _Part(Struct, frozen=True):
@@ -116,7 +101,7 @@ def find_cards(knowledge: Knowledge, text: str) -> Cards:
     Raises:
         UserError: A card is unknown or ambiguous, or these do not work together.
     """
-    named = _BESIDE.sub("", _as_printed(text).strip())
+    named = _BESIDE.sub("", cards_printed(text).strip())
     pieces = _JOINED.split(_ROUND.sub("", _INSIDE.sub(" ", named)))
     if not all(map(_names_something, pieces)):
         message = f"'{text}' lacks a card beside the plus" if text.strip() else "no GPU is named"
@@ -133,15 +118,6 @@ def find_cards(knowledge: Knowledge, text: str) -> Cards:
     others = parts[0].others if len(parts) == 1 else ()
     read_as = tuple(part.line for part in parts if part.line)
     return put_together(knowledge, found, counted=counted, others=others, read_as=read_as)
-
-
-def _as_printed(text: str) -> str:
-    """Give the cards of what a program printed, or the text itself."""
-    rows = next(filter(None, (one.findall(text) for one in _PRINTED)), ())
-    if either := next((one for one in rows if re.search(r"/\s*(?:RX )?\d", one)), ""):
-        raise RequestError(f"'{either}' is one of several cards", hint="Write which it is.")
-    ram = re.search(r"\bMemory:\s*(\d+ GB)", text)
-    return f"{' + '.join(rows)}{f' {ram[1]}' if ram else ''}" if rows else text
 
 
 def _names_something(piece: str) -> bool:
@@ -219,7 +195,7 @@ def _as_processor(knowledge: Knowledge, text: str) -> Cards | None:
     """Take the processor for graphics beside it that have no figures, where no card is named."""
     if not (graphics := (unsized_card(text) or ("", ""))[1]):
         return None
-    for piece in _BETWEEN.split(text.replace(graphics, " ")):
+    for piece in _BETWEEN.split(_GB.sub(" ", text.replace(graphics, " "))):
         with suppress(UserError):
             find_cards(knowledge, piece)
             return None
@@ -252,10 +228,17 @@ def _counted(knowledge: Knowledge, text: str) -> _Part:
 
 def _ways(plain: tuple[int | None, str, str]) -> Iterator[tuple[int | None, str, str]]:
     """Give a text as it stands, then every way to read a count in it."""
-    yield plain
+    signed = not plain[0] and _SIGNED.search(plain[1])  # ``4 * RX 460`` is no memory of 4 GB
+    if not signed:
+        yield plain
     from advisor.reading.near import counts_in  # noqa: PLC0415 - where it is needed
 
     yield from ((count or None, name, plain[1]) for count, name in counts_in(plain[1]))
+    if signed:
+        yield plain
+
+
+_SIGNED = re.compile(r"[*\u00d7]|\d\s*(?:gpu|card)s?\s*\)", re.IGNORECASE)
 
 
 def _of_all(knowledge: Knowledge, name: str, count: int, text: str) -> _Part | None:

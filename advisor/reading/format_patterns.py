@@ -287,11 +287,11 @@ def why_unread(text: str) -> RequestError | None:
     found = words().unread_called.fullmatch(text.strip().casefold())
     if found is None:
         return None
-    nearest, why = words().unread[found["word"]]
-    named = nearest.format(bits=found["bits"] or 4)
-    return RequestError(
-        f"{text.strip()} cannot be sized: {why}", hint=f"The nearest is --precision '{named}'."
-    )
+    named, why = words().unread[found["word"]]
+    named = named.format(bits=found["bits"] or 4)
+    hint = f"The nearest is --precision '{named}'."
+    error = RequestError(f"{text.strip()} cannot be sized: {why}", hint=hint)
+    return error.answered(f"What follows is of {named}, the nearest.", precision=named)
 
 
 def _maker(folded: str) -> str:

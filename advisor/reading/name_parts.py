@@ -388,7 +388,9 @@ def unsized_card(text: str) -> tuple[RequestError, str] | None:
         if found := re.search(rf"(?<![a-z0-9])(?:{spelled})(?![a-z0-9])", text, re.IGNORECASE):
             hint = "The nearest is the processor beside it: --gpu cpu with its --ram."
             error = RequestError(f"'{found[0]}' is not sized: {why}", hint=hint)
-            return error, found[0] if shares else ""
+            if shares == ["beside"]:
+                error.answered("What follows is of the processor beside it.", gpu="cpu", gpus=None)
+            return error, found[0] if shares == ["shares"] else ""
     return None
 
 

@@ -201,11 +201,12 @@ _WORDS = {
     "seven": 7, "eight": 8, "octa": 8, "octo": 8, "ten": 10, "twelve": 12, "sixteen": 16,
 }  # fmt: skip
 _SIGN = r"(?:[xX\u00d7\u0445*]|\u2716\ufe0f?|[\u2715\u2a2f\uff0a])"
-_OF = r"(?:\s+(?:gpus?|cards?)\b)?(?:\s+of\b)?"
-_BEFORE = re.compile(
-    rf"\(?(\d{{1,3}})\s*(?:{_SIGN}\s*\)?|[- ]?(?:gpus?|cards?)\b|\s){_OF}\s*(\S.*)"
+_CARD = r"(?i:gpus?|cards?)"
+_OF = rf"(?:\s+{_CARD}\b)?(?:\s+of\b)?"
+_BEFORE = re.compile(rf"\(?(\d{{1,3}})\s*(?:{_SIGN}\s*\)?|[- ]?{_CARD}\b|\s){_OF}\s*(\S.*)")
+_AFTER = re.compile(
+    rf"(\S.*?)[\s,]*\(?\s*(?:{_SIGN}\s*(\d{{1,3}})(?:\s*{_CARD})?|(\d{{1,3}})\s*(?:{_SIGN}|{_CARD}(?=\s*\))))\s*\)?"
 )
-_AFTER = re.compile(rf"(\S.*?)[\s,]*\(?\s*(?:{_SIGN}\s*(\d{{1,3}})|(\d{{1,3}})\s*{_SIGN})\s*\)?")
 _INSIDE = re.compile(
     rf"(\S.*?)(?:\s\(?(\d{{1,2}})\s*{_SIGN}\s*|(?:\s\(?{_SIGN}|[*\u00d7])\s?(\d{{1,2}})\s+)(\S.*)"
 )
@@ -266,7 +267,8 @@ def _in_latin(text: str) -> Iterator[tuple[int, str]]:
 
 def without_cpus(pieces: Sequence[str]) -> Sequence[str]:
     """Leave the processors and their memory out of a list of what a machine has."""
-    return [one for one in pieces if not (_NO_CARD.fullmatch(one.strip()) or is_cpu(one))]
+    no = (_NO_CARD, ONLY_MEMORY) if any(map(is_cpu, pieces)) else (_NO_CARD,)
+    return [p for p in pieces if not (is_cpu(p) or any(one.fullmatch(p.strip()) for one in no))]
 
 
 _NO_CARD = re.compile(
@@ -317,7 +319,7 @@ def otherwise_spelled(knowledge: Knowledge, text: str) -> Iterator[tuple[str, st
 
 
 _REMARK = re.compile(
-    r"\((?!\s*[x\u00d7*]?\s*\d{1,2}\s*[x\u00d7*]?\s*\))(?![^()]*(?:\bmig\b|vgpu|slice|half|\dg\.|\d\s*[x\u00d7*]|[x\u00d7*]\s*\d))[^()]*\)?",
+    r"\((?!\s*[x\u00d7*]?\s*\d{1,2}\s*[x\u00d7*]?\s*\))(?![^()]*(?:\bmig\b|vgpu|slice|half|\dg\.|\d\s*(?:[x\u00d7*]|gpu|card)|[x\u00d7*]\s*\d))[^()]*\)?",
     re.IGNORECASE,
 )
 """What stands in brackets and is no count and no part of a card."""

@@ -27,14 +27,7 @@ from advisor.reading.public_list import (
     sort_key,
 )
 from advisor.reading.public_list import FILE as PUBLIC
-from advisor.reading.published import (
-    ELSEWHERE,
-    FILE,
-    RECORDED,
-    is_packed,
-    own_record,
-    recorded_as,
-)
+from advisor.reading.published import ELSEWHERE, FILE, RECORDED, is_packed, own_record, recorded_as
 
 _PLAIN_FORMATS: Final = frozenset({"gguf", "safetensors"})
 """Words of the column ``format`` that say nothing of how the weights are stored."""

@@ -11,9 +11,10 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from functools import cache
+from itertools import chain, takewhile
 from pathlib import Path
 from threading import Lock
 from typing import Final
@@ -153,23 +154,26 @@ def every() -> Iterator[PublicModel]:
 
 def every_named(name: str) -> list[PublicModel]:
     """List the repositories of this name, whoever publishes them, the most downloaded first."""
-    key, named = bare_key(name), dict[str, PublicModel]()
-    for path in places():
-        for found in _from(path, (key, "")):
-            if bare_key(found.name) != key:
-                break
-            named.setdefault(found.hf_id.lower(), found)
-    return sorted(named.values(), key=lambda one: (-(one.hf_downloads or 0), one.hf_id))
+    key = bare_key(name)
+    lists = (_from(path, (key, "")) for path in places())
+    named = (takewhile(lambda one: bare_key(one.name) == key, listed) for listed in lists)
+    return _by_downloads(chain.from_iterable(named))
+
+
+def _by_downloads(found: Iterable[PublicModel]) -> list[PublicModel]:
+    """Order repositories; of one that stands in both lists the user's line counts."""
+    kept: dict[str, PublicModel] = {}
+    for one in found:
+        kept.setdefault(one.hf_id.lower(), one)
+    return sorted(kept.values(), key=lambda one: (-(one.hf_downloads or 0), one.hf_id))
 
 
 def beginning(name: str) -> Iterator[PublicModel]:
     """Give the repositories whose name begins so, whoever publishes them."""
     stem = bare_key(name)
     for path in places():
-        for found in _from(path, (stem, "")):
-            if not bare_key(found.name).startswith(stem):
-                break
-            yield found
+        listed = _from(path, (stem, ""))
+        yield from takewhile(lambda one: bare_key(one.name).startswith(stem), listed)
 
 
 def containing(text: str, most: int, exactly: str = "") -> list[PublicModel]:
@@ -178,21 +182,16 @@ def containing(text: str, most: int, exactly: str = "") -> list[PublicModel]:
     It reads the whole list, some 50 ms; less where a line has to hold a word ``exactly``.
     """
     wanted = bare_key(text.strip())
-    found: dict[str, PublicModel] = {}
-    for path in places() if wanted else ():
-        for one in _from(path, ("", ""), wanted, exactly.encode()):
-            found.setdefault(one.hf_id.lower(), one)
-    return sorted(found.values(), key=lambda one: (-(one.hf_downloads or 0), one.hf_id))[:most]
+    lists = (_from(p, ("", ""), wanted, exactly.encode()) for p in places() if wanted)
+    return _by_downloads(chain.from_iterable(lists))[:most]
 
 
 def counting(parameters: int) -> Sequence[PublicModel]:
     """List the repositories with exactly so many parameters, the most downloaded first."""
-    found: dict[str, PublicModel] = {}
-    for path in places() if parameters else ():
-        for one in _from(path, ("", ""), cell=f"\t{parameters}\t".encode()):
-            if one.parameters_raw == parameters:
-                found.setdefault(one.hf_id.lower(), one)
-    return sorted(found.values(), key=lambda one: (-(one.hf_downloads or 0), one.hf_id))
+    cell = f"\t{parameters}\t".encode()
+    lists = (_from(path, ("", ""), cell=cell) for path in places() if parameters)
+    every = chain.from_iterable(lists)
+    return _by_downloads(one for one in every if one.parameters_raw == parameters)
 
 
 def user_entry(hf_id: str) -> UserEntry | None:
@@ -205,7 +204,9 @@ def user_entry(hf_id: str) -> UserEntry | None:
 
 def same_model(one: PublicModel, other: PublicModel) -> bool:
     """Whether two repositories hold a model of the same sizes in the same form."""
-    columns = ["format", "parameters_raw", "num_hidden_layers", "hidden_size"]
+    columns = ["format", "num_hidden_layers", "hidden_size"]
+    if not (one.format and one.num_hidden_layers):  # packed alike, if with more beside
+        columns.append("parameters_raw")
     if not one.parameters_raw:
         columns.append("architecture")
     return all(getattr(one, column) == getattr(other, column) for column in columns)

@@ -220,7 +220,7 @@ _VERSION: Final = re.compile(r"\b(\d{4}[a-z]?)(v\d)\b")
 _MODEL: Final = re.compile(r"[a-z]*\d{3,5}[a-z0-9+]*|\d{1,2}[fh]\d{1,2}|z\d|pi\d")
 PI: Final = (
     r"\b(?:raspberry[\s-]*pi|raspi|r[\s-]?pi|(?<!orange[\s-])(?<!banana[\s-])pi)"
-    r"[\s-]*([45])[\s-]*(?:model[\s-]*)?b?\b"
+    r"[\s-]*([45])(?:00\+?(?![\d+]))?[\s-]*(?:model[\s-]*)?b?(?!\w)"
 )
 _PI: Final = re.compile(PI)
 _SHORT: Final = {"tr": "threadripper", "tripper": "threadripper"}

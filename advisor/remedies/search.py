@@ -10,15 +10,7 @@ from msgspec.structs import replace
 
 from advisor.knowledge.types import Format, Gpu, Knowledge, KvType
 from advisor.remedies.assessment import outlook_of
-from advisor.remedies.option import (
-    EFFORTS,
-    Base,
-    Effort,
-    Option,
-    Remedy,
-    cards_hold,
-    make_option,
-)
+from advisor.remedies.option import EFFORTS, Base, Effort, Option, Remedy, cards_hold, make_option
 from advisor.runtimes.commands import can_tell
 from advisor.scenario import Scenario, is_usual_split, offloads, support
 from advisor.scenario.asked_format import precision_asked

@@ -37,8 +37,7 @@ class Shares(NamedTuple):
     """How much of a memory that the processor shares a server may claim, in whole percent."""
 
     whole: int
-    static: int
-    """Less what is computed with: weights and cache alone."""
+    static: int  # less what is computed with: weights and cache alone
 
 
 class Started(Struct, frozen=True):
@@ -46,8 +45,7 @@ class Started(Struct, frozen=True):
 
     scenario: Scenario
     program: Program
-    shares: Shares | None = None
-    """None where the card's memory is its own."""
+    shares: Shares | None = None  # None where the card's memory is its own
     layers: tuple[int, ...] = ()  # of every card, where the program must be told
     most_at_start: int | None = None  # sequences, where it must be told them to start
     state_slots: int | None = None
@@ -57,10 +55,9 @@ class Started(Struct, frozen=True):
         precision = self.scenario.precision
         if self.scenario.own_dtype and precision.family == "unquantized":
             return None
-        if self.makes_format:
-            found = _of_format(self.program.on_load.get(name), precision)
-            if found is not None:
-                return found
+        made = _of_format(self.program.on_load.get(name), precision) if self.makes_format else None
+        if made is not None:
+            return made
         return self._taken(name, _of_format(self.program.by_format.get(name), precision))
 
     def _taken(self, name: str, word: str | None) -> str | None:
@@ -386,7 +383,10 @@ _SWITCHES: Mapping[str, Callable[[Started], bool]] = {
     "makes_format": lambda s: s.makes_format,
     "own_code": _brings_code,
     "whole_experts": lambda s: VALUES["expert_ranks"](s) is not None,
-    "reads_text": lambda s: holds("writes", s) and not holds("sees_images", s),
+    "reads_text": lambda s: not any(holds(w, s) for w in ("embedding", "sees_images", "answers")),
+    "answers": lambda s: (
+        s.scenario.model.shape.encoder_positions == 0 and not holds("sees_images", s)
+    ),
     "sees_images": lambda s: bool(s.scenario.model.vision_parameters),
     "embedding": lambda s: s.scenario.model.modality == "embedding",
     "writes": lambda s: s.scenario.model.modality != "embedding",

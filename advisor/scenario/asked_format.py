@@ -20,6 +20,7 @@ from advisor.reading.format_patterns import (
     in_words_of,
     library_format,
     said_in,
+    why_unread,
 )
 from advisor.reading.known import read_format, stated
 from advisor.scenario import divides, sharing, support, ways_for
@@ -89,7 +90,7 @@ def _format_said(
 ) -> tuple[str, ...]:
     if (text == chosen.name and not named) or not (text := stated(text)):
         return ()
-    if named and chosen not in formats_named(named, knowledge):
+    if named and (why_unread(named) or chosen not in formats_named(named, knowledge)):
         return (f"The name says {named}, the stated precision {text}: that is what is sized.",)
     if text == chosen.name or is_family(text):
         how = f"{chosen.name}, which holds floats: in integers it is not released or does not run"
@@ -153,9 +154,7 @@ def is_own_dtype(asked: str, chosen: Format) -> bool:
     return bool(own) and chosen.family == "unquantized"
 
 
-_BITS_ALONE: Final = re.compile(
-    r"(?:kv|q|int|fp|bf)?[-_ ]?(\d{1,2})(?:[-_ ]?bits?)?", re.IGNORECASE
-)
+_BITS_ALONE: Final = re.compile(r"(?i)(?:kv|q|int|fp|bf)?[-_ ]?(\d{1,2})(?:[-_ ]?bits?)?")
 
 
 def caches_asked(

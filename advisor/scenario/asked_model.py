@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from advisor.errors import RequestError, UserError
+from advisor.errors import RequestError, UserError, is_slip
 from advisor.knowledge.index import model_words
 from advisor.knowledge.layers import allowed, check_path
 from advisor.knowledge.types import Knowledge, ModelRecord
@@ -18,7 +18,8 @@ from advisor.reading import read_model, read_whole
 from advisor.reading.format_patterns import library_format, said_in
 from advisor.reading.known import ModelRead, listed
 from advisor.reading.name_parts import SIZE, words
-from advisor.reading.published import most_taken, taken
+from advisor.reading.public_list import PublicModel, beginning, containing
+from advisor.reading.published import is_packed, most_taken, taken
 from advisor.scenario import Scenario, support
 
 _MODEL_FILES = (".json", ".gguf", ".safetensors")
@@ -158,6 +159,87 @@ _SIZES = re.compile(
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
+def _put_right(text: str, knowledge: Knowledge) -> ModelRead | None:
+    """Read a name with slips put right: ``Lllama 70B``, ``Mimimax M2.7``."""
+    right, known = dict[str, str](), _words_known(knowledge)
+    for typed in () if "/" in text else set(_WORD.findall(said_in(text).rest)):
+        begun = (model_words(one.name)[0] for one in beginning(typed))
+        if typed not in known["any"] and typed not in begun:
+            close = [one for one in known["named"] if _is_meant(typed, one)]
+            right |= {typed: close[0]} if len(close) == 1 else {}
+    put = _WORD.sub(lambda found: right.get(found[0].casefold(), found[0]), text)
+    try:
+        read = model_named(put, knowledge) if right else None
+    except UserError:
+        return None
+    slips = "".join(f", with {new} for {typed}" for typed, new in sorted(right.items()))
+    line = f"'{text.strip()}' is read as {read.model.name}{slips}." if read else ""
+    return read and replace(read, said=(line, *read.said[1:]))
+
+
+_WORD = re.compile(r"[a-z]{4,}", re.IGNORECASE)
+_LONG = 6  # from so many letters on the first may be wrong, too
+
+
+def _is_meant(typed: str, word: str) -> bool:
+    return (typed[0] == word[0] or len(word) >= _LONG) and is_slip(typed, word)
+
+
+def _words_known(knowledge: Knowledge) -> Mapping[str, Collection[str]]:
+    """Give the words of the known models' names, and with them those that names bear besides."""
+    said = " ".join(" ".join((one.name, *one.aliases)) for one in knowledge.models.values())
+    beside = (*words().tuned, *words().filler, *words().makers, *words().packers)
+    named = {*_WORD.findall(said.casefold()), *words().tunings}
+    return {"named": named, "any": named.union(beside)}
+
+
+def _less_context(text: str, knowledge: Knowledge) -> ModelRead | None:
+    """Read a name beside the context that it is to have: ``qwen3 8b 32k ctx``."""
+    plain = _CONTEXT.sub("", text)
+    try:
+        read = model_named(plain, knowledge) if plain not in {"", text} else None
+    except UserError:
+        return None
+    line = f"'{text.strip()}' is read as {{}}; a context counts where --context states it."
+    return read and replace(read, said=(line.format(read.model.name), *read.said[1:]))
+
+
+_CONTEXT = re.compile(
+    r"[\s,(@-]*(?:\b(?:with|at|and|in)\s+|@\s*)*(?:an?\s+)?(?<![\w.])\d{1,4}(?:,?\d{3}|\s*k)\s*(?:tokens?\s*)?"
+    r"(?:of\s+)?(?:ctx|context|tokens?)(?:\s+(?:window|length|size))?\)?\s*$|\s*@\s*\d{1,4}k$",
+    re.IGNORECASE,
+)
+
+
+def _of_more_words(text: str, knowledge: Knowledge) -> ModelRead | None:
+    """Take the listed repository whose name has all words of a text, and its release and size."""
+    said = said_in(text)
+    told = [word for word in model_words(said.rest) if word not in words().filler]
+    named = max((word for word in told if word.isalpha()), key=len, default="")
+    if "/" in text or len(told) <= 1 or len(named) < len("abc") or _JOINED.search(text):
+        return None
+    found = [one for one in containing(named, _MOST_LOOKED_AT) if _is_release(one, told)]
+    sizes = [one.parameters_raw or 0 for one in found]
+    if not found or min(sizes) * (1 + _ALIKE) < max(sizes):
+        return None
+    read = read_model(knowledge, f"{found[0].name} {said.precision}".strip())
+    line = f"'{text.strip()}' is read as {read.model.name}, whose name has all of these words."
+    return replace(read, said=(line, *read.said[1:]))
+
+
+_JOINED = re.compile(r"[a-z]\d+b(?![a-z])", re.IGNORECASE)  # ``internvl38b``: 3-8B, or 38B?
+_MOST_LOOKED_AT = 500
+_ALIKE = 0.1
+_OF_RELEASE = re.compile(r"[mkv]?\d+(?:\.\d+)*|[mkv]|a?\d+(?:\.\d+)?[bm]|\d+k")
+
+
+def _is_release(one: PublicModel, told: Collection[str]) -> bool:
+    """Whether a repository's name has these words, and besides none that tells another kind."""
+    own = model_words(said_in(one.name).rest)
+    beside = set(own) - set(told) - words().filler - set(words().tunings)
+    return not is_packed(one) and set(told) <= set(own) and all(map(_OF_RELEASE.fullmatch, beside))
+
+
 def _fine_tune(text: str, knowledge: Knowledge) -> ModelRead | None:
     try:
         return read_whole(knowledge, text)
@@ -165,7 +247,10 @@ def _fine_tune(text: str, knowledge: Knowledge) -> ModelRead | None:
         return None
 
 
-_OTHERWISE = (_with_a_point, _most_usual, _of_a_size, _largest, _fine_tune, _less_filler)
+_OTHERWISE = (
+    _with_a_point, _most_usual, _of_a_size, _largest, _fine_tune, _less_filler, _less_context,
+    _of_more_words, _put_right,
+)  # fmt: skip
 """What a whole request's name is read as where no reader of names knows it."""
 
 
@@ -281,10 +366,11 @@ def draft_problems(scenario: Scenario, knowledge: Knowledge) -> Iterator[Request
             hint=_usable_drafts(scenario, knowledge),
         )
     if (draft or scenario.mtp) and (why := support.no_drafting(scenario)):
-        yield RequestError(
+        error = RequestError(
             f"{scenario.framework.name} cannot draft here: {why}",
             hint="Leave the draft out, or share the model in another way: --split.",
         )
+        yield error.answered("What follows drafts nothing.", mtp=None, draft_model=None)
     if not scenario.mtp:
         return
     if scenario.draft_model:
@@ -293,4 +379,5 @@ def draft_problems(scenario: Scenario, knowledge: Knowledge) -> Iterator[Request
         )
     why = support.no_head(scenario.framework, scenario.model)
     if why:
-        yield RequestError(why, hint="Leave mtp out, or name a --draft-model.")
+        error = RequestError(why, hint="Leave mtp out, or name a --draft-model.")
+        yield error.answered("What follows drafts nothing.", mtp=None)

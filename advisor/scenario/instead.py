@@ -71,6 +71,12 @@ class Way(NamedTuple):
         return f"give {framework}--precision {shell_word(self.precision.name)}{cache}."
 
     @property
+    def settings(self) -> Mapping[str, str]:
+        """Give what a request states for it."""
+        cache = {"kv_cache": self.cache} if self.cache else {}
+        return {"framework": self.framework.name, "precision": self.precision.name, **cache}
+
+    @property
     def named(self) -> str:
         """Say what runs what."""
         return f"{self.framework.name} runs {self.precision.name}"
@@ -128,16 +134,22 @@ class CannotRunError(RequestError):
     def __init__(
         self, message: str, ways: Ways, holds: Holds, amid: str = "", *, whole: bool = False
     ) -> None:
-        super().__init__(message, hint=_hint(iter(ways()), holds, amid, whole=whole))
+        hint, way = _hint(iter(ways()), holds, amid, whole=whole)
+        super().__init__(message, hint=hint)
         self.ways = ways
+        if way:
+            self.answered(
+                f"What follows is of {way.precision.name} in {way.framework.name}.", **way.settings
+            )
 
 
-def _hint(ways: Iterator[Way], holds: Holds, amid: str, *, whole: bool) -> str:
+def _hint(ways: Iterator[Way], holds: Holds, amid: str, *, whole: bool) -> tuple[str, Way | None]:
     """Say what to type: the nearest that fits, or whose rest goes to system RAM.
 
     What the stated framework holds whole is told too; beside system RAM, what that one does.
     """
     nearest: tuple[Way, Held] | None = None
+    taken: Way | None = None
     told, beside, spare, crept, slow = "", "", "", False, False
     for one in ways:
         if told and not (crept or whole or _may_add(one, beside, spare)):
@@ -154,15 +166,15 @@ def _hint(ways: Iterator[Way], holds: Holds, amid: str, *, whole: bool) -> str:
         is_sound = not (held.beside or way.harsh or support.stands_back(way.framework))
         if told and not (crept or whole):
             if is_sound and way.own:
-                return f"{told} {way.named}{held.said}: {way.told}"
+                return f"{told} {way.named}{held.said}: {way.told}", taken
             if (is_sound or (slow and not held.beside)) and not (spare or held.thin):
                 spare = f" {way.named}{held.said}: {way.told}"
         elif is_sound or not (whole or held.beside or way.harsh):
-            return _told(*nearest, way, held, amid) + _stated_one(way, ways, holds)
+            return _told(*nearest, way, held, amid) + _stated_one(way, ways, holds), way
         elif not told or (crept and not (held.crawls or way.harsh)):
-            told, beside = _told(*nearest, way, held, amid), one.framework.name
+            told, beside, taken = _told(*nearest, way, held, amid), one.framework.name, way
             crept, slow = held.crawls or way.harsh, held.slow
-    return f"{told}{spare}" or _unheld(nearest)
+    return f"{told}{spare}" or _unheld(nearest), taken or (nearest and nearest[0])
 
 
 def _stated_one(taken: Way, further: Iterator[Way], holds: Holds) -> str:

@@ -117,7 +117,7 @@ def _made_for(framework: Framework, model: Model) -> bool:
     """Whether its files make it one for such frameworks, or code of its own, not described here."""
     stored = model.stored
     if stored is None or stored.kind != "gguf":
-        return framework.own_code and not model.shape.described
+        return framework.own_code and not (model.shape.described and model.shape.outer_described)
     return framework.places_layers and stored.format_name in framework.formats
 
 
@@ -368,8 +368,9 @@ def _no_cache(scenario: Scenario, kind: KvType) -> RequestError:
     why, on = why_no_cache(framework, kind, gpu, shape), f" on {gpu.name}" if gpu else ""
     kept = [n for n in framework.kv_types if not refusal(framework, "kv_cache", n, gpu, shape)]
     text = f"{framework.name} cannot keep the KV cache as {kind.name}{on}"
-    hint = f"It keeps: {', '.join(kept)}."
-    return RequestError(f"{text}: {why}" if why else text, hint=hint)
+    error = RequestError(f"{text}: {why}" if why else text, hint=f"It keeps: {', '.join(kept)}.")
+    other = {"kv_cache": None, "kv_cache_k": None, "kv_cache_v": None}
+    return error.answered("What follows is with the cache that it keeps by default.", **other)
 
 
 DRAFT_SHARE = 0.2

@@ -110,3 +110,30 @@ def test_a_folder_without_a_model_is_told_as_one(
     done = run(capsys, "advise", "--gpu", "RTX 4090", "--model", str(tmp_path))
     assert done.code == 1
     assert "no model lies in this folder. Give a folder with a config.json" in done.err
+
+
+@pytest.mark.parametrize(
+    ("settings", "refused", "told"),
+    [
+        ({"precision": "FP8", "framework": "LM Studio"}, "LM Studio does not run FP8", "of Q8_0"),
+        ({"precision": "experts_int8"}, "unknown weight format", "of 8-bit weights"),
+        ({"precision": "JANG_4K"}, "cannot be sized", "of MLX 4-bit"),
+        ({"mtp": "2"}, "has no layer for multi-token prediction", "drafts nothing"),
+        (
+            {"framework": "vLLM", "precision": "AWQ", "kv-cache": "q4_0"},
+            "cannot keep the KV cache",
+            "by default",
+        ),
+        ({"gpu": "GT 730", "ram": "16GB"}, "below 5.0", "of the processor"),
+    ],
+)
+def test_what_cannot_be_as_stated_is_answered_as_it_can(
+    capsys: Capture, settings: dict[str, str], refused: str, told: str
+) -> None:
+    given = {"model": "qwen3-8b", "precision": "Q4_K_M", **settings}
+    outcome = advise(capsys, "--format", "json", **given)
+    assert outcome.code == 0, outcome.err
+    first = json.loads(outcome.out)["scenario"]["read_as"][0]
+    assert refused in first
+    assert told in first
+    assert advise(capsys, "--fail-unless-fits", **given).code == 1

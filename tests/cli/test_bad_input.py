@@ -15,6 +15,8 @@ from tests.cli.running import Outcome, advise, run
 
 Capture = pytest.CaptureFixture[str]
 
+AS_STATED = "--fail-unless-fits"
+
 
 def refused(outcome: Outcome, *words: str) -> None:
     assert outcome.code == 1, outcome
@@ -37,7 +39,7 @@ def test_an_ambiguous_gpu_is_taken_as_the_usual_one_and_said(capsys: Capture, gp
 
 
 def test_unknown_model_names_the_nearest(capsys: Capture) -> None:
-    refused(advise(capsys, model="phi-3-medum"), "phi-3-medum", "phi-3-medium")
+    refused(advise(capsys, model="phi-3-medumm"), "phi-3-medumm", "phi-3-medium")
 
 
 def test_unknown_precision_names_the_nearest(capsys: Capture) -> None:
@@ -50,14 +52,14 @@ def test_unknown_framework_names_the_nearest(capsys: Capture) -> None:
 
 
 def test_all_unknown_names_are_reported_at_once(capsys: Capture) -> None:
-    outcome = advise(capsys, gpu="RTX 4091", model="phi-3-medum", precision="Q4_K_X")
-    refused(outcome, "RTX 4091", "phi-3-medum", "Q4_K_X")
+    outcome = advise(capsys, gpu="RTX 4091", model="phi-3-medumm", precision="Q4_K_X")
+    refused(outcome, "RTX 4091", "phi-3-medumm", "Q4_K_X")
     assert len(outcome.err.splitlines()) == 3
 
 
 def test_precision_the_framework_cannot_run(capsys: Capture) -> None:
     refused(
-        advise(capsys, "--framework", "SGLang", precision="Q4_K_M"),
+        advise(capsys, "--framework", "SGLang", AS_STATED, precision="Q4_K_M"),
         "SGLang",
         "Q4_K_M",
         "give --precision",
@@ -65,11 +67,11 @@ def test_precision_the_framework_cannot_run(capsys: Capture) -> None:
 
 
 def test_architecture_nothing_runs_in_this_format(capsys: Capture) -> None:
-    refused(advise(capsys, model="phi-3-small", precision="Q4_K_M"), "phi3small")
+    refused(advise(capsys, AS_STATED, model="phi-3-small", precision="Q4_K_M"), "phi3small")
 
 
 def test_format_the_card_cannot_run(capsys: Capture) -> None:
-    refused(advise(capsys, gpu="GTX 1080", precision="FP8"), "FP8", "compute capability")
+    refused(advise(capsys, AS_STATED, gpu="GTX 1080", precision="FP8"), "FP8", "compute capability")
 
 
 @pytest.mark.parametrize("flag", ["--context", "--batch", "--gpus", "--ubatch", "--cpu-cores"])
@@ -105,7 +107,7 @@ def test_values_that_are_no_whole_number(capsys: Capture, flag: str, value: str)
     ],
 )
 def test_values_that_make_no_sense(capsys: Capture, flag: str, value: str, says: str) -> None:
-    refused(advise(capsys, flag, value), says)
+    refused(advise(capsys, flag, value, AS_STATED), says)
 
 
 def test_quantised_v_cache_needs_flash_attention(capsys: Capture) -> None:
@@ -230,8 +232,8 @@ def test_wrong_words_and_other_wrong_flags_are_told_together(capsys: Capture) ->
 
 def test_wrong_flags_and_unknown_names_are_told_together(capsys: Capture) -> None:
     flags = ("--prefer", "fast", "--gpu-layers", "ten", "--context", "0")
-    outcome = advise(capsys, *flags, gpu="RTX 4091", model="phi-3-medum")
-    refused(outcome, "--prefer", "--gpu-layers", "context is 0", "RTX 4091", "phi-3-medum")
+    outcome = advise(capsys, *flags, gpu="RTX 4091", model="phi-3-medumm")
+    refused(outcome, "--prefer", "--gpu-layers", "context is 0", "RTX 4091", "phi-3-medumm")
     assert len(outcome.err.splitlines()) == 5
 
 

@@ -35,6 +35,15 @@ def mlx(
     return advisor().advise(asked)
 
 
+@pytest.mark.parametrize(
+    ("model", "named"), [("google/flan-t5-large", "Seq2SeqLM"), ("qwen3-8b", "CausalLM")]
+)
+def test_what_reads_a_whole_text_first_is_loaded_as_that(model: str, named: str) -> None:
+    asked = Request(gpu="RTX 4090", model=model, framework="transformers")
+    command = command_for(advisor().estimate(asked).scenario)
+    assert f"import AutoModelFor{named} as Model" in command
+
+
 def test_no_cache_type_is_proposed_that_the_server_has_no_word_for() -> None:
     advice = exl2()
     kinds = {o.scenario.kv_cache_k.name for o in advice.options if o.scenario.batch == 1}

@@ -147,6 +147,15 @@ def test_a_known_text_model_inside_an_unknown_wrapper_is_exact_beside_its_tower(
     assert shape.described
     assert shape.counts.total - alone.total == 2 * 256 * (4 * 256 + 2 * 1024)
     assert "its text model is sized as 'qwen3'" in shape.doubts[0]
+    assert not shape.outer_described
+
+
+def test_what_is_in_an_unknown_wrapper_runs_by_its_own_code(tmp_path: Path) -> None:
+    text = {**NOVEL, "model_type": "qwen3", "head_dim": 64}
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"model_type": "novel_vl", "text_config": text}), encoding="utf-8")
+    scenario = resolve(Request(gpu="RTX 4090", model=str(path)), load_knowledge())
+    assert scenario.framework.name == "transformers"
 
 
 _VARIATION = re.compile(r" -|=|vision_config| outer | without ")

@@ -114,6 +114,13 @@ def test_the_cache_of_an_unknown_architecture_is_estimated(tmp_path: Path) -> No
     assert "Architecture 'novel' not described" in shape.doubts[0]
 
 
+def test_blocks_that_run_again_keep_a_cache_for_every_pass(tmp_path: Path) -> None:
+    file = write(tmp_path / "novel.gguf", tiny_metadata("novel", block_count=6), tiny_tensors(2))
+    shape = read_gguf(file).shape
+    assert (shape.layers, shape.layer_kinds) == (6, "FFFFFF")
+    assert "run those of another again" in shape.doubts[1]
+
+
 def test_without_heads_an_unknown_architecture_has_the_most_cache_or_none(tmp_path: Path) -> None:
     stated = tiny_metadata("novel")
     bare = {key: value for key, value in stated.items() if "head_count" not in key}

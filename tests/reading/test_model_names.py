@@ -703,3 +703,42 @@ def test_schemes_of_other_programs_are_addresses(text: str) -> None:
     read = model_named(text, KNOWN)
     assert read.model.name == "Qwen3-8B"
     assert "Q4_K_M" in {read.precision, read.model.held_format}
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "told"),
+    [
+        ("Mimimax 2.7", "MiniMax-M2.7", "minimax for mimimax"),
+        ("mistrla 7b", "Mistral-7B-Instruct-v0.3", "mistral for mistrla"),
+        ("Lllama 70B chat GPTQ", "Llama-3.3-70B-Instruct", "llama for lllama"),
+        ("kimi-vl-thinking-2506", "Kimi-VL-A3B-Thinking-2506", "all of these words"),
+        ("Qwen3-8B (128k context)", "Qwen3-8B", "where --context states it"),
+        ("qwen3 8b 32k ctx", "Qwen3-8B", "where --context states it"),
+    ],
+)
+def test_slips_contexts_and_fewer_words_are_read_and_told(text: str, name: str, told: str) -> None:
+    read = model_named(text, KNOWN)
+    assert read.model.name == name
+    assert told in read.said[0]
+
+
+@pytest.mark.parametrize(
+    "text", ["LLaDA-13B", "internvl38b", "gemma31b-it-gguf", "deepseach-r1:671b", "mostral 9b chat"]
+)
+def test_other_names_and_two_slips_are_not_read_as_a_known_one(text: str) -> None:
+    with pytest.raises(UserError):
+        model_named(text, KNOWN)
+
+
+def test_a_slip_in_a_listed_name_is_that_model_or_refused() -> None:
+    chosen = random.Random(8)
+    for public in [one for one in every() if one.parameters_raw and not is_packed(one)][::150]:
+        word = max(re.findall("[a-z]+", public.name.lower()), key=len, default="")
+        at = chosen.randrange(1, max(2, len(word) - 1))
+        typed = public.name.lower().replace(word, word[:at] + word[at + 1 :], 1)
+        try:
+            read = model_named(typed, KNOWN)
+            meant = model_named(public.hf_id, KNOWN)
+        except UserError:
+            continue
+        assert abs(read.model.parameters / meant.model.parameters - 1) < 0.1, (typed, read.said)

@@ -85,8 +85,8 @@ def test_no_markup_of_strangers_reaches_a_page(service: Service) -> None:
 @pytest.mark.parametrize(
     ("question", "given", "status", "said"),
     [
-        ("advise", {"gpu": "RTX 4091", "model": "phi-3-mediun"}, 422, "GeForce RTX 4090"),
-        ("advise", {"gpu": "RTX 4091", "model": "phi-3-mediun"}, 422, "phi-3-medium"),
+        ("advise", {"gpu": "RTX 4091", "model": "phi-3-mediunn"}, 422, "GeForce RTX 4090"),
+        ("advise", {"gpu": "RTX 4091", "model": "phi-3-mediunn"}, 422, "phi-3-medium"),
         ("advise", {"model": "phi-3-mini"}, 422, "gpu must be stated"),
         ("advise", {**LLAMA, "gpuu": "x"}, 422, "Did you mean 'gpu'"),
         ("advise", {**LLAMA, "config": "/etc/passwd"}, 403, "files of this machine"),

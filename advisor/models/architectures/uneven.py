@@ -51,13 +51,7 @@ from advisor.models.parameter_terms import (
     streams,
     when,
 )
-from advisor.models.vision_towers import (
-    Tower,
-    VisionFamily,
-    Wrapper,
-    biased_block,
-    patches_of,
-)
+from advisor.models.vision_towers import Tower, VisionFamily, Wrapper, biased_block, patches_of
 
 
 def _more_queries_where_sliding(a: Arch) -> tuple[int, ...]:

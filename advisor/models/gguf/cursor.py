@@ -153,6 +153,7 @@ _ONLY_FILES = (
     Gguf("rwkv7", "rwkv7", recurrent="wkv"),
     Gguf("arwkv7", "arwkv7", recurrent="wkv"),
     Gguf("t5encoder", "t5"),
+    Gguf("graniteswitch", "granite_switch"),
     Gguf("gemma-embedding2", "embedding_gemma2", role="encoder"),
     *(Gguf(name, name, caching=0) for name in ("dream", "llada", "llada-moe", "rnd1")),
     *(Gguf(name, name, period=4) for name in ("granite_swa", "maple", "muse-glimmer", "spark2_5")),

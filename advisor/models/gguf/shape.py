@@ -81,9 +81,9 @@ def shape_of(
     start = f"{architecture}."
     named = {key.removeprefix(start): v for key, v in metadata.items() if key.startswith(start)}
     keys = Keys(named, shown, inside=architecture)
-    family = gguf_families().get(architecture) or _unknown(architecture)
+    family = gguf_families().get(architecture) or Gguf(architecture, architecture, described=False)
     layers, spare = _layers(keys, family, listed)
-    blocks = _blocks(keys, architecture, listed, layers)
+    blocks = _blocks(keys, family, listed, layers)
     outside = {t.name: t for t in listed if place_of(t.name, layers).part not in _INSIDE}
     model = GgufModel(keys, family, blocks, outside)
     notes: tuple[str, ...] = ()
@@ -94,10 +94,6 @@ def shape_of(
 
 
 _INSIDE: Final = frozenset({"layer", "spare"})
-
-
-def _unknown(architecture: str) -> Gguf:
-    return Gguf(architecture, architecture, described=False)
 
 
 def _layers(keys: Keys, family: Gguf, tensors: tuple[StoredTensor, ...]) -> tuple[int, int]:
@@ -113,8 +109,9 @@ def _layers(keys: Keys, family: Gguf, tensors: tuple[StoredTensor, ...]) -> tupl
 
 
 def _blocks(
-    keys: Keys, architecture: str, tensors: Iterable[StoredTensor], layers: int
+    keys: Keys, family: Gguf, tensors: Iterable[StoredTensor], layers: int
 ) -> tuple[_Block, ...]:
+    """Sort tensors by layer; those without any of an unknown architecture run another's again."""
     blocks = tuple(_Block() for _ in range(layers))
     for tensor in tensors:
         place = place_of(tensor.name, layers)
@@ -122,7 +119,10 @@ def _blocks(
             tail = tensor.name.split("blk.", 1)[-1].partition(".")[2]
             blocks[place.layer].tensors[tail] = tensor
     empty = [index for index, block in enumerate(blocks) if not block.tensors]
-    if empty and architecture not in _MIXED:
+    if not family.described:
+        full = [block for block in blocks if block.tensors]
+        return tuple(block if block.tensors else full[0] for block in blocks) if full else blocks
+    if empty and family.architecture not in _MIXED:
         text = f"it has {layers} layers, but no tensor of layer {empty[0]}"
         raise keys.error(f"{text}: the file is incomplete, or one of several.")
     return blocks
@@ -143,9 +143,10 @@ def _shape(model: GgufModel, tensors: tuple[StoredTensor, ...]) -> Shape:
     tied = "output.weight" not in model.outside and family.role != "encoder"
     named = _model_type(model, moe)
     known = FAMILIES.get(named, _NO_FAMILY)
+    told, layers = (_NOT_DESCRIBED.format(family.architecture), _AGAIN), len(model.blocks)
     return Shape(
         model_type=named,
-        layers=len(model.blocks),
+        layers=layers,
         hidden=hidden,
         vocab=vocab,
         heads=heads,
@@ -163,7 +164,7 @@ def _shape(model: GgufModel, tensors: tuple[StoredTensor, ...]) -> Shape:
         kv_heads_by_layer=None if mla else _wider(model, by_layer, kinds, width, usual),
         cells=_cells(model, kinds, width, tuple(latent or 2 * width * n for n in by_layer)),
         config=_switches(model),
-        counts=counts_of(tensors, len(model.blocks), moe),
+        counts=counts_of(tensors, layers, moe),
         lookup=sum(t.elements for t in tensors if place_of(t.name, 0).part == "lookup"),
         role=family.role,
         encoder_positions=0 if family.role == "encoder-decoder" else None,
@@ -171,7 +172,7 @@ def _shape(model: GgufModel, tensors: tuple[StoredTensor, ...]) -> Shape:
         blocks=known.stored().blocks,
         windows=known.stored().windows,
         described=family.described,
-        doubts=() if family.described else (_NOT_DESCRIBED.format(family.architecture),),
+        doubts=() if family.described else told[: 1 + (len({*map(id, model.blocks)}) < layers)],
         cache_loose=0.0 if family.described else 1.0,
     )
 
@@ -180,6 +181,7 @@ _NOT_DESCRIBED: Final = (
     "Architecture '{}' not described: weights are those of the file, the cache is estimated from "
     "its attention."
 )
+_AGAIN: Final = "Layers without tensors of their own are taken to run those of another again."
 _HEAD: Final = 64
 """Width of a head where their number is not stated: with a key for each the cache is the most."""
 
@@ -250,6 +252,8 @@ def _wider(
             count * full // width if kind == "F" else count
             for count, kind in zip(by_layer, kinds, strict=True)
         )
+    if model.keys.stated("adapters.count"):  # what picks them attends with a head of its own
+        by_layer = (*by_layer[:-1], by_layer[-1] + 1)
     cached = {count for count, kind in zip(by_layer, kinds, strict=True) if kind in "FSCH"}
     return by_layer if len(cached) > 1 else None
 

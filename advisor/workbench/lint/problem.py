@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from advisor.errors import Edit, Problems, RequestError, Source, UserError, did_you_mean
 from advisor.files import __version__, packaged
+from advisor.units import counted
 
 Severity = Literal["error", "warning"]
 
@@ -199,6 +200,13 @@ def _sarif_place(found: Problem) -> dict[str, object]:
             region["startColumn"] = found.source.column
         place["region"] = region
     return place
+
+
+def totals(found: Sequence[Problem]) -> str:
+    """Count errors and warnings in words."""
+    errors = sum(one.is_error for one in found)
+    counts = ((errors, "error"), (len(found) - errors, "warning"))
+    return " and ".join(counted(n, word) for n, word in counts if n) or "no problem found"
 
 
 def as_github(found: Sequence[Problem]) -> str:

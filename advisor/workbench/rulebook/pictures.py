@@ -9,14 +9,7 @@ from html import escape
 from advisor.rules.language.model import Rule
 from advisor.units import counted
 from advisor.workbench.dependencies import reads
-from advisor.workbench.rulebook.blocks import (
-    PICTURES,
-    Address,
-    Node,
-    NodeKind,
-    Picture,
-    style_in,
-)
+from advisor.workbench.rulebook.blocks import PICTURES, Address, Node, NodeKind, Picture, style_in
 from advisor.workbench.rulebook.material import Material, Topic, topic_title
 
 _MOST = 14
