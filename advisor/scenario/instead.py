@@ -43,7 +43,8 @@ class Way(NamedTuple):
         """Say what to type for it."""
         framework = "" if self.own else f"--framework {shell_word(self.framework.name)} "
         cache = f" --kv-cache {self.cache}" if self.cache else ""
-        return f"give {framework}--precision {shell_word(self.precision.name)}{cache}."
+        few = " So few bits cost much of its quality." if self.harsh else ""
+        return f"give {framework}--precision {shell_word(self.precision.name)}{cache}.{few}"
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -59,7 +60,8 @@ class Way(NamedTuple):
     @property
     def harsh(self) -> bool:
         """Whether it has so few bits that a part in system RAM is the better way."""
-        return (self.precision.class_bits or _LEAST_BITS) < _LEAST_BITS
+        bits = self.precision.class_bits or self.precision.bits_per_weight or _LEAST_BITS
+        return bits < _LEAST_BITS
 
 
 class Held(NamedTuple):
@@ -139,11 +141,11 @@ def _hint(ways: Iterator[Way], holds: Holds, amid: str, *, whole: bool) -> tuple
                 return f"{told} {way.named}{held.said}: {way.told}", taken
             if (is_sound or (slow and not held.beside)) and not (spare or held.thin):
                 spare = f" {way.named}{held.said}: {way.told}"
-        elif is_sound or not (whole or held.beside):
+        elif is_sound or not (whole or held.beside or way.harsh):
             return _told(*nearest, way, held, amid) + _stated_one(way, ways, holds), way
         elif not told or (crept and not held.crawls):
             told, beside, taken = _told(*nearest, way, held, amid), one.framework.name, way
-            crept, slow = held.crawls, held.slow
+            crept, slow = held.crawls or way.harsh, held.slow
     return f"{told}{spare}" or _unheld(nearest), taken or (nearest and nearest[0])
 
 
