@@ -22,7 +22,7 @@ from advisor.remedies.search import BETWEEN_KEYS, DOMINATED_BY, dominators_in_ki
 from advisor.rules.engine.base import OptionFacts
 from advisor.runtimes import runtime_of
 from advisor.scenario import Scenario, offloads, split_of, stretches, support
-from advisor.scenario.capability import download_facts, is_likely_had
+from advisor.scenario.capability import download_facts, is_likely_had, slow_weights
 from advisor.scenario.choices import how_had
 from advisor.scenario.figures import (
     BreakEven,
@@ -178,11 +178,11 @@ def _weights(base: Base) -> Pairs:
     yield "weights.exam_loss", exam_loss(scenario)
     published = () if scenario.model.native_inherited else scenario.model.native_formats
     yield "weights.published", published[0] if published else None
-    head = scenario.mtp > 0
-    yield from download_facts(scenario.framework, scenario.precision, scenario.model, head=head)
-    yield "weights.as_published", support.is_published(scenario.precision, scenario.model)
-    native = support.is_native(scenario.precision, scenario.gpu) if scenario.gpu else None
-    yield "weights.native", native
+    by, of, on = scenario.framework, scenario.precision, scenario.gpu
+    yield from download_facts(by, of, scenario.model, head=scenario.mtp > 0)
+    yield "weights.as_published", support.is_published(of, scenario.model)
+    yield "weights.native", support.is_native(of, on) if on else None
+    yield "weights.slow_kernels", slow_weights(by, of, on, scenario.backend or "") is not None
     yield "weights.nominal", nominal * 1e9 if nominal else None
     everything = memory.required_bytes + memory.host_weights_bytes + memory.host_kv_cache_bytes
     gap = everything - nominal * 1e9 if nominal else None

@@ -33,7 +33,7 @@ from advisor.reading.public_list import containing, places
 from advisor.report.figures import aligned, wrapped
 from advisor.scenario import support
 from advisor.scenario.asked_model import model_named
-from advisor.scenario.capability import asked
+from advisor.scenario.capability import asked, slow_weights
 from advisor.units import counted
 
 if TYPE_CHECKING:
@@ -260,8 +260,10 @@ def _answers(
     """Answer for every format and cache type of a runtime."""
     shape = model.shape if model else None
     for name in runtime.formats:
-        why = _why_not(known, runtime, name, gpu, model)
-        yield name, "refused" if why else "listed", why
+        why, row = _why_not(known, runtime, name, gpu, model), None
+        if not why and (row := slow_weights(runtime, known.formats[name], gpu)):
+            why = row.why
+        yield name, "slow" if row else "refused" if why else "listed", why
     for name in runtime.kv_types:
         row = asked(runtime, "kv_cache", name, gpu, shape)
         yield f"cache {name}", row.answer if row else "listed", row.why if row else ""

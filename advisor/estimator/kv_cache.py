@@ -123,7 +123,7 @@ def cache_room(
 
     vLLM, SGLang, TGI and TensorRT-LLM fill their share of each card at start-up: what is left
     beside weights, buffers and the runtime becomes cache, whatever the request needs. A block is
-    counted whole, as vLLM does.
+    counted whole, as vLLM does, and a token as if every request's prompt were being read.
     """
     runtime = runtime_of(scenario.framework)
     if any(card.kv_cache_bytes <= 0 for card in each):
@@ -137,17 +137,24 @@ def cache_room(
         if (taken := card.kv_cache_bytes)
     ]
     room, taken = min(shares, key=lambda share: share[0] / share[1])
-    slots, tokens = runtime.state_slots(scenario), None
+    slots, tokens, held = runtime.state_slots(scenario), None, room // taken
+    last = len(shape.full_sums) - 1
+    of_all = cells.bytes_of(shape, 0, last)
     if cells.full and (shape.full_sums[-1] or shape.window):
         states = cells.sequences * shape.state_sums[-1] // cards if slots else 0
         block, left = runtime.page_tokens, max(room - states * batch, 0)
         tokens = left * cells.stream_full // (taken - states) // block * block
+        if shape.window:
+            some = (runtime.cells(replace(scenario, batch=n), shape.window, policy) for n in (1, 2))
+            one, two = (each.bytes_of(shape, 0, last) * batch * taken for each in some)
+            ranks, pool_of_each = batch // sequences_of_a_rank(scenario), room * of_all
+            tokens = ranks * pool_of_each * cells.stream_full // one // block * block
+            held = ranks * (max(pool_of_each - one, one - two) // (two - one) + 1)
     whole = sum(taken for _, taken in shares)
-    of_all = cells.bytes_of(shape, 0, len(shape.full_sums) - 1)
     surely = min((card.usable_bytes - card.high_bytes) / card.kv_cache_bytes + 1 for card in each)
     pool = Range(of_all * room // (batch * taken), round(of_all * surely), 0)
     told = runtime.most_at_start(scenario, shape, pool, policy)
-    return CacheRoom(whole * room // (batch * taken), tokens, room // taken, told, slots)
+    return CacheRoom(whole * room // (batch * taken), tokens, held, told, slots)
 
 
 @by_identity_up_to(_MOST_SHAPES)

@@ -18,8 +18,8 @@ from advisor.runtimes import runtime_of
 from advisor.runtimes.base import NO_BYTES, CacheShape, CardShare, Placement, Range, Weights
 from advisor.runtimes.server import corrected_share, shown_bytes
 from advisor.scenario import Scenario, claimed_share, is_pipeline, pipeline_ranks, raised, split_of
+from advisor.scenario.asked_format import unified_share
 from advisor.scenario.figures import Memory
-from advisor.scenario.instead import unified_share
 from advisor.units import GIB
 
 if TYPE_CHECKING:

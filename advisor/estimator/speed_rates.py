@@ -26,6 +26,7 @@ from advisor.estimator.speed_tables import (
 )
 from advisor.knowledge.catalogue import ALONE, MAKERS
 from advisor.knowledge.types import CardEngine, Format, Framework, Gpu, Knowledge
+from advisor.scenario.capability import slow_weights
 from advisor.scenario.figures import Evidence
 from advisor.scenario.support import never_there
 
@@ -106,6 +107,8 @@ class Speeds(Struct, frozen=True):
             return self.rates[key]
         except KeyError:
             made = _rate(self, gpu, backend, framework, precision, moe=moe)
+            if made and (row := slow_weights(framework, precision, gpu, backend)):
+                made = _slowed(made, row.times or 1.0)
             self.rates[key] = made
             return made
 
@@ -198,6 +201,18 @@ def _rate(
     if rate is None or slower is None:
         return rate
     return replace(rate, expert_efficiency=1 / (1 + slower * rate.efficiency))
+
+
+def _slowed(rate: Rate, times: float) -> Rate:
+    """Rate a format without fast kernels; experts that have slow ones already are left at those."""
+    apart = rate.expert_efficiency < 1
+    return replace(
+        rate,
+        efficiency=rate.efficiency / times,
+        expert_efficiency=rate.expert_efficiency * (times if apart else 1.0),
+        evidence="extrapolated",
+        ranges=(*rate.ranges, "unmeasured_format"),
+    )
 
 
 def _processor_rate(tables: Tables, bandwidth: float, precision: Format, *, moe: bool) -> Rate:

@@ -237,4 +237,6 @@ class Capability(Struct, frozen=True, omit_defaults=True):
     """For models with tables beside the embedding that are looked up by token alone."""
     formats: Texts = ()
     """Of the weights."""
+    times: Number | None = None
+    """How many times as long it takes to read weights that it reads slowly."""
     sources: Mapping[str, str] = field(default_factory=dict)

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from advisor.knowledge.types import Format, KvType
 from advisor.remedies.assessment import outlook_of, unserved_context
 from advisor.remedies.cards import LARGER, MORE, RENTED
-from advisor.remedies.format_lists import in_placing
+from advisor.remedies.format_lists import has_quick_kernels, in_placing
 from advisor.remedies.formats import REMEDY as OTHER_FORMAT
 from advisor.remedies.formats import smaller_formats, with_format
 from advisor.remedies.framework import small_step_plans, text_alone_plans
@@ -42,7 +42,6 @@ from advisor.remedies.search import (
     with_cache,
 )
 from advisor.scenario import Scenario, offloads, split_ways, support
-from advisor.scenario.asked_format import SLOW_KERNELS
 from advisor.scenario.capability import is_likely_had
 from advisor.scenario.figures import held_percent
 
@@ -92,7 +91,7 @@ def _with_smaller_cache(base: Base, singles: Sequence[Option], gentle: Bounds) -
     """Servers that let requests wait after a change: with a smaller cache, or one copy of it."""
     for option in singles:
         after = option.scenario
-        if _lets_wait(base, option) and _has_quick_kernels(after):
+        if _lets_wait(base, option) and has_quick_kernels(after, after.precision):
             plan = Plan(after, option.change, option.steps, option.effort)
             for kind in smaller_caches(base, after, gentle)[:1]:
                 yield proved(base, REMEDY, with_cache(base, plan, kind))
@@ -164,17 +163,14 @@ def acceptable(base: Base, option: Option, limits: Bounds) -> bool:
     if elsewhere or thin or not option.fits or unserved_context(after):
         return False
     other = after.precision is not before.precision
-    loses = other and not (limits.takes(after.precision) and _has_quick_kernels(after))
+    loses = other and not (
+        limits.takes(after.precision) and has_quick_kernels(after, after.precision)
+    )
     if loses or not limits.takes_cache(after.kv_cache_k):
         return False
     enough = after.context_tokens >= limits.context(before) and after.batch >= limits.batch(before)
     on_card = after.gpu_layers is None or after.gpu_layers >= limits.layers(after)
     return enough and on_card and bearable(base, option, limits)
-
-
-def _has_quick_kernels(scenario: Scenario) -> bool:
-    """Whether it is a format that a server computes in at speed; other programs take any."""
-    return not scenario.framework.serves_batches or scenario.precision.family not in SLOW_KERNELS
 
 
 def bearable(base: Base, option: Option, limits: Bounds) -> bool:

@@ -15,7 +15,7 @@ from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 from advisor.models.stored_tensors import Model
 from advisor.runtimes import runtime_of
 from advisor.scenario import Scenario, can_split, support
-from advisor.scenario.asked_format import SLOW_KERNELS
+from advisor.scenario.capability import has_slow_kernels, slow_weights
 from advisor.scenario.choices import Pair, choices_for, obtainable, runs
 from advisor.scenario.support import without_lost_drafts
 
@@ -93,7 +93,8 @@ def _sized(
         worth = best > 0 if loss is None else loss < best
         if worth:
             kept.append((precision, size))
-            best = best if loss is None else loss
+            if loss is not None and not slow_weights(framework, precision, gpu):
+                best = loss
     return [one for one in kept[::-1] if not _outdone(one, kept, scenario)]
 
 
@@ -127,8 +128,7 @@ def faithful_formats(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sized
     """Those below 16 bits that lose little, or are likely to; in a server the quick ones."""
     most, model = knowledge.policy["little_loss_percent"], scenario.model
     listed = (knowledge.formats[name] for name in scenario.framework.formats)
-    left_out = {"unquantized", *(SLOW_KERNELS if scenario.framework.serves_batches else ())}
-    kind = [one for one in listed if one.family not in left_out]
+    kind = [f for f in listed if f.family != "unquantized" and has_quick_kernels(scenario, f)]
     asked = {one.name for one in kind if (support.format_loss(one, model) or 0.0) <= most}
     sized = _sized(scenario, knowledge, asked)
     return [one for one in sized if _loses_little(one[0], scenario, knowledge)]
@@ -198,15 +198,15 @@ _USUAL_BITS = (4, 8)
 def _same_class(scenario: Scenario, knowledge: Knowledge, framework: Framework) -> Format | None:
     """The same format or, where it has none or one with slow kernels, one of equal bits."""
     own, gpu, model = scenario.precision, scenario.gpu, scenario.model
-    if own.family not in SLOW_KERNELS and runs(knowledge, framework, own, gpu, model):
+    if not has_slow_kernels(framework, own, gpu) and runs(knowledge, framework, own, gpu, model):
         return own
     bits = own.class_bits or 0
     for class_bits in (bits, *(more for more in _USUAL_BITS if 0 < bits < more)):
         found = _of_bits(scenario, knowledge, framework, class_bits)
-        equal = (f for f in found if class_bits == bits or f.family not in SLOW_KERNELS)
+        equal = (f for f in found if class_bits == bits or not has_slow_kernels(framework, f, gpu))
         held = [f for f, _ in obtainable(((f, framework) for f in equal), model, gpu, knowledge)]
         if held:
-            return min(held, key=lambda f: _preference(f, gpu, model))
+            return min(held, key=lambda f: _preference(framework, f, gpu, model))
     return None
 
 
@@ -228,13 +228,17 @@ def _of_bits(
             yield other
 
 
-def _preference(
-    precision: Format, gpu: Gpu | None, model: Model
-) -> tuple[bool, bool, bool, bool, float]:
+def _preference(by: Framework, precision: Format, gpu: Gpu | None, model: Model) -> list[float]:
     native = gpu is not None and support.is_native(precision, gpu) is True
     published = support.is_published(precision, model)
-    slow = precision.family in SLOW_KERNELS
-    return (not published, slow, not native, *support.quality_order(precision))
+    slow = has_slow_kernels(by, precision, gpu)
+    return [not published, slow, not native, *support.quality_order(precision)]
+
+
+def has_quick_kernels(scenario: Scenario, precision: Format) -> bool:
+    """Whether it is a format that a server computes in at speed; other programs take any."""
+    framework = scenario.framework
+    return not (framework.serves_batches and has_slow_kernels(framework, precision, scenario.gpu))
 
 
 def in_framework(base: Base, framework: Framework, precision: Format) -> Scenario | None:

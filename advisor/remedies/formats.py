@@ -10,6 +10,7 @@ from advisor.knowledge.types import Format
 from advisor.remedies.format_lists import (
     can_share,
     families_elsewhere,
+    has_quick_kernels,
     in_framework,
     sized_formats,
     worth_having,
@@ -27,21 +28,19 @@ from advisor.remedies.option import (
 )
 from advisor.remedies.search import Bounds, Plan
 from advisor.scenario import Scenario, support
-from advisor.scenario.asked_format import SLOW_KERNELS
 from advisor.scenario.choices import Pair, obtainable
 from advisor.scenario.figures import Memory
 
 
 def smaller_formats(base: Base, scenario: Scenario, limits: Bounds) -> list[Format]:
     """Formats of the scenario's framework that are smaller than its own, the largest first."""
-    own, quick = stored_bytes(base, scenario), scenario.framework.serves_batches and not limits.slow
-    slow = SLOW_KERNELS if quick else ()
+    own = stored_bytes(base, scenario)
     return [
         precision
         for precision, stored in sized_formats(scenario, base.knowledge)
         if stored < own
         and limits.takes(precision)
-        and precision.family not in slow
+        and (limits.slow or has_quick_kernels(scenario, precision))
         and can_share(scenario, precision)
         and not support.is_unpacked(precision, scenario.model, scenario.gpu)
     ]
@@ -106,13 +105,9 @@ def _other_families(base: Base) -> Iterator[Option]:
 def _first_fitting(base: Base, family: Sequence[Pair]) -> Option | None:
     smallest = None
     for precision, framework in family:
-        other = in_framework(base, framework, precision)
-        if other is None:
-            continue
-        smallest = other
-        if cards_hold(base, other):
-            option = _elsewhere(base, other)
-            if option.fits:
+        if other := in_framework(base, framework, precision):
+            smallest = other
+            if cards_hold(base, other) and (option := _elsewhere(base, other)).fits:
                 return option
     return _elsewhere(base, smallest) if smallest else None
 

@@ -20,7 +20,7 @@ from advisor.scenario import Scenario, claimed_share, is_usual_split, offloads, 
 from advisor.scenario.asked_format import AT_WORK
 from advisor.scenario.capability import by_publisher
 from advisor.scenario.choices import Pair, runs
-from advisor.scenario.figures import Speed, held_percent, margin_of
+from advisor.scenario.figures import Speed, margin_of
 from advisor.units import steady
 
 _ALONE: Final = {"framework"}
@@ -173,7 +173,7 @@ BACKEND = Remedy("change-backend", frozenset({"backend"}), "rebuild", _backends)
 _SHARE = 0.95
 """The largest share that vLLM's own pages on memory propose."""
 _TIGHT: Final = ("thin", "narrow")
-_STEPS, _ALL = (4096, 2048), 100.0
+_STEPS = (4096, 2048)
 """Tokens of a prompt at once; SGLang keeps no less for smaller steps."""
 
 
@@ -188,9 +188,8 @@ def without_graphs(base: Base, *_: object) -> Iterator[Option]:
 
 
 def smaller_steps(base: Base, *_: object) -> Iterator[Option]:
-    """The same with prompts read in steps small enough, where memory is short or requests wait."""
-    waits = held_percent(base.memory, base.scenario.batch) < _ALL
-    others = _in_smaller_steps(base, base.scenario) if _is_short(base) or waits else []
+    """The same with prompts read in steps small enough, where memory is short."""
+    others = _in_smaller_steps(base, base.scenario) if _is_short(base) else []
     roomy = (other for other in others if cards_hold(base, other, roomy=True))
     other = next(roomy, others[-1] if others else None)
     if other and may_help(base, other):

@@ -126,8 +126,8 @@ _FINE_SHARE = 20
 """Below this percentage a decimal is printed."""
 _LEAST_SHARE = 0.1
 _FEW_CARDS = 3
-_FINE_WAIT_S = 0.995
-"""Below this many seconds two decimals are printed."""
+_LEAST_WAIT_S = 0.095
+"""Below this many seconds no figure is printed: a step of a server is not known so well."""
 
 
 def size(count_bytes: float | None) -> str:
@@ -235,18 +235,20 @@ def speed_range(figure: Figure | None) -> str:
 
 
 def wait(figure: Figure | None) -> str:
-    """Print ``about 0.4 s (0.3 to 0.6)``; empty when unknown."""
+    """Print ``about 0.4 s (0.3 to 0.6)``, ``under 0.1 s`` of hardly any; empty when unknown."""
     if not figure:
         return ""
     now, low, high = (_seconds(getattr(figure, end)) for end in ("estimate", "low", "high"))
+    if figure.estimate < _LEAST_WAIT_S:
+        return say("wait.under" if figure.high < _LEAST_WAIT_S else "wait.up_to", high=high)
     if low == high:
         return say("wait.about", wait=now)
     return say("wait.range", wait=now, low=low, high=high)
 
 
 def _seconds(seconds: float) -> str:
-    if seconds < _FINE_WAIT_S:
-        return f"{seconds:.2f}"
+    if seconds < _LEAST_WAIT_S:
+        return "under 0.1"
     return f"{seconds:,.0f}" if seconds >= FINE_RATE else f"{seconds:.1f}"
 
 

@@ -104,9 +104,10 @@ def _cache_not_all(doc: Advice) -> bool:
 
 
 def _is_windowed(doc: Advice) -> bool:
-    """Whether one longer sequence holds more tokens than several of this length together."""
-    most = doc.memory.max_context_tokens or 0
-    return doc.scenario.batch == 1 and most > (doc.memory.cache_tokens or most)
+    """Whether more tokens have room than it counts, as if a prompt were read in each sequence."""
+    memory, length = doc.memory, doc.scenario.context_tokens
+    most = max(memory.max_context_tokens or 0, (memory.cache_sequences or 0) * length)
+    return most > (memory.cache_tokens or most)
 
 
 def _keeps_cache(doc: Advice) -> bool:

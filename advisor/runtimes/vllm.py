@@ -49,13 +49,17 @@ class Vllm(Server):
     def cells(self, scenario: Scenario, window: int, policy: Mapping[str, float]) -> Cells:
         """Count whole pages; a window keeps what steps in flight add, and a page more.
 
-        Source: ``max_admission_blocks_per_request`` (``v1/kv_cache_interface.py``, line 918).
+        So of the one request whose prompt is read: as many must be free before it is taken up, and
+        what has left the window is free after each step (``max_admission_blocks_per_request`` in
+        ``v1/kv_cache_interface.py``, line 918; ``core/kv_cache_manager.py``, line 543).
         """
         tokens, sequences = scenario.context_tokens, scenario.batch
         full = up(tokens, self.page_tokens)
         span = min(window - 1 + self._in_flight(scenario, policy), tokens)
         kept = min(up(span, self.page_tokens) + self.page_tokens, full) if window else 0
-        held = _padded(scenario.model.shape.layer_kinds, sequences * full, sequences * kept)
+        settled = min(up(window, self.page_tokens) + self.page_tokens, kept)
+        slid = kept + (sequences - 1) * settled
+        held = _padded(scenario.model.shape.layer_kinds, sequences * full, slid)
         states = sequences * _states(scenario.model.shape)
         return Cells(*held, 0, states, full, kept)
 

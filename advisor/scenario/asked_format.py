@@ -24,8 +24,8 @@ from advisor.reading.format_patterns import (
 )
 from advisor.reading.known import read_format, stated
 from advisor.scenario import divides, sharing, support, ways_for
-from advisor.scenario.capability import is_obtainable
-from advisor.scenario.instead import Held, Way, has_room
+from advisor.scenario.capability import has_slow_kernels, is_obtainable
+from advisor.scenario.instead import Held, Way
 from advisor.scenario.settings import Request
 
 Caches = tuple[str, ...]
@@ -35,8 +35,6 @@ PUBLISHED = "the published format"
 """Stands for the formats that hold what was released, those of as many bits, then FP16."""
 USUAL = "the usual format"
 """Stands for what a runtime takes where nobody names a format (``Framework.usual_formats``)."""
-SLOW_KERNELS = frozenset({"bnb"})
-"""Families of formats that are unpacked in kernels of their own at each product."""
 _SIXTEEN = re.compile(r"16[ -]?bits?")
 
 
@@ -246,14 +244,11 @@ def _distance(
     late: Container[str],
     other: Format,
 ) -> tuple[float, ...]:
-    """Order formats: as published, as usual, then by how far they are from the bits asked for.
-
-    Those of the families in ``late`` go last.
-    """
+    """Order formats: those in ``late`` last; as published, as usual, by distance in bits."""
     again = not support.is_published(other, model), support.keeps_experts(other, model)
     bits = _bits(other)
     far = min([abs(bits - one) for one in asked])
-    return other.family in late, *again, other.name not in usual, far
+    return other.family in late, *again, other.name not in usual[:1], far
 
 
 def _bits(precision: Format) -> float:
@@ -273,6 +268,30 @@ def _likely(
             else:
                 late.append(one)
         yield from late
+
+
+_FOR_WEIGHTS: Final = 0.9
+"""Share of the memory that weights may take where something is to be computed beside them."""
+
+
+def has_room(
+    precision: Format, gpu: Gpu | None, model: Model, cards: float, policy: Mapping[str, float]
+) -> bool:
+    """Whether the cards may hold the weights; what is not GGUF keeps embedding and output whole."""
+    bits = precision.bits_per_weight or precision.class_bits
+    if gpu is None or not gpu.vram_bytes or not bits:
+        return True
+    wide = model.shape.vocab * model.shape.hidden * (1 if model.shape.tied else 2)
+    wide = min(wide, model.parameters) if precision.kind != "gguf" else 0
+    size = ((model.parameters - wide) * bits + wide * max(bits, 16)) / 8
+    kept = policy[unified_share(gpu, policy)] / 100 if gpu.unified_memory else 0.0
+    return size <= _FOR_WEIGHTS * (1 - kept) * cards * gpu.vram_bytes
+
+
+def unified_share(gpu: Gpu, policy: Mapping[str, float]) -> str:
+    """Name the share that a machine's system keeps of one memory: the kind's own, or the usual."""
+    own = f"reserve_{gpu.segment}_unified_share"
+    return own if own in policy else "reserve_unified_share"
 
 
 class Asked(Struct, frozen=True):
@@ -295,8 +314,10 @@ class Asked(Struct, frozen=True):
         bits, last = set(map(_bits, meant)), partial(_last, runners, self.framework)
         spared = set() if self._is_open or is_family(self.said) else {f.family for f in meant}
         for one in _engines(sorted(self.knowledge.frameworks.values(), key=last)):
-            late = () if one is self.framework or one.step_by_step else SLOW_KERNELS - spared
-            far = partial(_distance, bits, self._usual(one, meant), self.model, late)
+            had = () if one is self.framework or one.step_by_step else self._had(one, meant)
+            late = {f.family for f in had if has_slow_kernels(one, f, self.gpu)} - spared
+            usual = sorted(one.usual_formats if self._is_open else (), key=self._by_room)
+            far = partial(_distance, bits, usual, self.model, late)
             for running in self.by_distance(one, self._had(one, meant), far):
                 own = one is self.framework if self.framework else None
                 given = (Way(f, one, own) for f in _likely(meant, one, self.model, running))
@@ -306,20 +327,17 @@ class Asked(Struct, frozen=True):
                     yield from given
         yield from far_off
 
-    def _usual(self, one: Framework, meant: Sequence[Format]) -> Sequence[str]:
-        """Name what users of a framework take; in place of a server, what is more and has room."""
-        usual = one.usual_formats[:1] if self._is_open else ()
-        if not (usual and self.framework and self.framework.serves_batches):
-            return usual
-        least = _bits(self.knowledge.formats[usual[0]])
-        more = (f for f in self._had(one, meant) if _bits(f) >= least)
-        return [f.name for f in more if self._is_roomy(f)] or usual
+    def _by_room(self, name: str) -> tuple[bool, float]:
+        """Order what is usual: the most bits that leave most of the cards, then the fewest."""
+        of, share = self.knowledge.formats[name], self.cards / 3
+        roomy = has_room(of, self.gpu, self.model, share, self.knowledge.policy)
+        return not roomy, -_bits(of) if roomy else _bits(of)
 
     def _had(self, one: Framework, meant: Sequence[Format]) -> Iterator[Format]:
         """Give the formats of a framework that are offered and that the cards can share."""
         for precision in map(self.knowledge.formats.__getitem__, one.formats):
             rounded = support.is_rounded(precision, self.model) and precision not in meant
-            shared = self.cards == 1 or _is_shared(one, precision, self.model, self.cards)
+            shared = _is_shared(one, precision, self.model, self.cards)
             if precision.offered and not rounded and shared:
                 yield precision
 
@@ -344,8 +362,7 @@ class Asked(Struct, frozen=True):
     def _those_that_run_it(self) -> Container[str]:
         """Name the frameworks that run what was meant where it has room; those kept up, if any."""
         family, model = is_family(self.said), self.model
-        for_many = self.framework is not None and self.framework.serves_batches
-        unmeant = self._is_open and not for_many
+        unmeant = self._is_open and not (self.framework and self.framework.serves_batches)
         running = [
             one
             for f in (() if unmeant else filter(self._is_roomy, self._meant()))
@@ -369,10 +386,9 @@ def _engines(frameworks: Iterable[Framework]) -> Iterator[Framework]:
 
 def _is_shared(framework: Framework, precision: Format, model: Model, cards: int) -> bool:
     """Whether so many cards can share a model in some way, as far as it is known."""
-    if cards == 1 or not framework.multi_gpu:
-        return True
     ways = sharing(ways_for(framework, precision))
-    return any(divides(way, framework, precision, model, cards) for way in ways)
+    shared = any(divides(way, framework, precision, model, cards) for way in ways)
+    return shared or cards == 1 or not framework.multi_gpu
 
 
 def _last(runners: Container[str], stated: Framework | None, one: Framework) -> tuple[bool, ...]:

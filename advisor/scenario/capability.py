@@ -56,6 +56,17 @@ def refusal(
     return row.why if row and row.answer == "refused" else ""
 
 
+def slow_weights(by: Framework, of: Format, gpu: Gpu | None, at: str = "") -> Capability | None:
+    """Find the row that says why it reads weights of a format slowly here; None: none does."""
+    row = asked(by, "weights", of.name, gpu, None, backend=at)
+    return row if row and row.answer == "slow" else None
+
+
+def has_slow_kernels(framework: Framework, precision: Format, gpu: Gpu | None) -> bool:
+    """Whether a format is unpacked at each product, as bitsandbytes does it everywhere."""
+    return precision.family == "bnb" or slow_weights(framework, precision, gpu) is not None
+
+
 def dtypes(
     framework: Framework, gpu: Gpu | None, shape: Shape, precision: Format | None = None
 ) -> tuple[str, ...]:
@@ -83,14 +94,11 @@ def _within(row: Capability, capability: float | None) -> bool:
 
 def _holds_model(row: Capability, shape: Shape | None) -> bool:
     if shape is None:
-        return not (
-            row.attention or row.other_head_sizes or row.model_types or row.other_model_types
-            or row.experts or row.lookups
-        )  # fmt: skip
+        named = (row.attention, row.other_head_sizes, row.model_types, row.other_model_types)
+        return not (any(named) or row.experts or row.lookups)
     kinds = {shape.model_type, shape.outer_type} - {""}
-    if row.attention and ("mla" if shape.mla else "heads") not in row.attention:
-        return False
-    if str(shape.head_dim) in row.other_head_sizes or kinds & set(row.other_model_types):
+    kept, sized = "mla" if shape.mla else "heads", str(shape.head_dim) in row.other_head_sizes
+    if sized or kinds & set(row.other_model_types) or kept not in (row.attention or kept):
         return False
     if row.model_types and not kinds & set(row.model_types):
         return False
@@ -155,10 +163,7 @@ def makes(framework: Framework, precision: Format, model: Model) -> bool:
 
 
 def is_obtainable(framework: Framework, precision: Format, model: Model) -> bool:
-    """Whether somebody is known to publish the weights so, or the program makes them so itself.
-
-    GGUF files are there for nearly every model; where repositories are known, what they hold.
-    """
+    """Whether somebody is known to publish the weights so, or the program makes them so itself."""
     if model.hf_id is None or model.stored or model.held_format:
         return True
     if precision.kind == "gguf":
@@ -168,10 +173,7 @@ def is_obtainable(framework: Framework, precision: Format, model: Model) -> bool
 
 
 def is_likely_had(framework: Framework, precision: Format, model: Model) -> bool:
-    """Whether it is obtainable and, of GGUF files, one that the known repositories usually hold.
-
-    What goes by another name there (``UD-IQ2_M``) is had too, and seldom what to take first.
-    """
+    """Whether it is obtainable and, of GGUF files, not under another name alone (``UD-IQ2_M``)."""
     if precision.kind != "gguf" or not _has_gguf(model):
         return is_obtainable(framework, precision, model)
     address = seen_gguf(model, precision)
@@ -225,10 +227,9 @@ def _is_gguf(framework: Framework, precision: Format) -> bool:
 
 
 def seen_gguf(model: Model, precision: Format, *, head: bool = False) -> str | None:
-    """Name a GGUF file that can be downloaded, ``repository:FORMAT``.
+    """Name a GGUF file, ``repository:FORMAT``, seen or as its publisher usually has it.
 
-    Where it was seen, else of a repository of the public list whose publisher usually has it; with
-    ``head`` of one that holds the layer which drafts (most are converted without it).
+    With ``head`` of one that holds the layer which drafts (most are converted without it).
     """
     if model.hf_id is None or model.stored:
         return None

@@ -18,16 +18,16 @@ from advisor.scenario import support
 from advisor.scenario.asked_format import (
     DEFAULT_PRECISION,
     PUBLISHED,
-    SLOW_KERNELS,
     USUAL,
     Asked,
     Caches,
     formats_for,
     formats_named,
+    has_room,
     is_family,
 )
-from advisor.scenario.capability import is_obtainable, makes, repository_of
-from advisor.scenario.instead import CannotRunError, has_room
+from advisor.scenario.capability import has_slow_kernels, is_obtainable, makes, repository_of
+from advisor.scenario.instead import CannotRunError
 
 Pair = tuple[Format, Framework]
 _PACKERS = "packers.tsv"
@@ -103,7 +103,7 @@ class Choices:
             held,
             key=lambda f: (
                 support.is_other(f, text),
-                f.family in SLOW_KERNELS,
+                has_slow_kernels(framework, f, self._sample[0]),
                 *support.quality_order(f),
             ),
             default=precision,
@@ -146,6 +146,7 @@ class Choices:
                     fitting.sort(
                         key=lambda f: (
                             support.is_other(f, family),
+                            has_slow_kernels(candidate, f, gpu),
                             *support.quality_order(f),
                             family and not (gpu and support.is_native(f, gpu)),
                             candidate.formats.index(f.name),

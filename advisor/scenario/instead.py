@@ -8,37 +8,12 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from advisor.errors import RequestError
-from advisor.knowledge.types import Format, Framework, Gpu
-from advisor.models.stored_tensors import Model
+from advisor.knowledge.types import Format, Framework
 from advisor.scenario import support
 from advisor.scenario.settings import Request
 from advisor.units import shell_word
 
 _LEAST_BITS, _USUAL_BITS = 3, 4
-
-
-_FOR_WEIGHTS = 0.9
-"""Share of the memory that weights may take where something is to be computed beside them."""
-
-
-def has_room(
-    precision: Format, gpu: Gpu | None, model: Model, cards: int, policy: Mapping[str, float]
-) -> bool:
-    """Whether the cards may hold the weights; what is not GGUF keeps embedding and output whole."""
-    bits = precision.bits_per_weight or precision.class_bits
-    if gpu is None or not gpu.vram_bytes or not bits:
-        return True
-    wide = model.shape.vocab * model.shape.hidden * (1 if model.shape.tied else 2)
-    wide = min(wide, model.parameters) if precision.kind != "gguf" else 0
-    size = ((model.parameters - wide) * bits + wide * max(bits, 16)) / 8
-    kept = policy[unified_share(gpu, policy)] / 100 if gpu.unified_memory else 0.0
-    return size <= _FOR_WEIGHTS * (1 - kept) * cards * gpu.vram_bytes
-
-
-def unified_share(gpu: Gpu, policy: Mapping[str, float]) -> str:
-    """Name the share that a machine's system keeps of one memory: the kind's own, or the usual."""
-    own = f"reserve_{gpu.segment}_unified_share"
-    return own if own in policy else "reserve_unified_share"
 
 
 def shared_otherwise(
@@ -68,7 +43,8 @@ class Way(NamedTuple):
         """Say what to type for it."""
         framework = "" if self.own else f"--framework {shell_word(self.framework.name)} "
         cache = f" --kv-cache {self.cache}" if self.cache else ""
-        return f"give {framework}--precision {shell_word(self.precision.name)}{cache}."
+        few = " So few bits cost much of its quality." if self.harsh else ""
+        return f"give {framework}--precision {shell_word(self.precision.name)}{cache}.{few}"
 
     @property
     def settings(self) -> Mapping[str, str]:

@@ -35,6 +35,7 @@ def test_they_are_those_of_all_that_are_worth_having(card: str, model: str) -> N
             for precision, _ in sized_formats(scenario, KNOWLEDGE)
             if precision.family != "unquantized"
             and formats._loses_little(precision, scenario, KNOWLEDGE)
+            and formats.has_quick_kernels(scenario, precision)
         ]
         assert faithful == every
 

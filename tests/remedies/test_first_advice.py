@@ -153,7 +153,7 @@ def test_an_error_names_the_usual_format_where_none_was_asked_for() -> None:
         (
             {"gpu": "W7900", "model": "qwen2.5-72b-instruct", "precision": "INT4", "ram_gib": 64,
              "framework": "SGLang", "context": 32768},
-            ("vLLM runs AWQ 4-bit, the nearest, which does not fit with 32,768 tokens of context "
+            ("vLLM runs GPTQ 4-bit, the nearest, which does not fit with 32,768 tokens of context "
             "(* GiB missing; * tokens would fit). llama.cpp runs Q4_K_M, which does, with 8.3 GiB "
             "in system RAM at "),
         ),
@@ -216,7 +216,7 @@ def test_an_error_names_the_usual_format_where_none_was_asked_for() -> None:
         ),
         (
             {"gpu": "Tesla P40", "model": "gemma-3-4b-it", "framework": "vLLM"},
-            "llama.cpp runs BF16, the nearest, with * GiB free at about * tok/s (*): give ",
+            "llama.cpp runs Q8_0, the nearest, with * GiB free at about * tok/s (*): give ",
         ),
         (
             {"gpu": "RTX A6000", "model": "command-a-03-2025", "precision": "Q4_K_M",

@@ -38,7 +38,7 @@ def test_gemma_4_keeps_its_window_by_itself() -> None:
     ],
 )
 def test_others_are_told_the_window_to_state(model: str, windows: str | None) -> None:
-    said = told(gpu="H100 SXM", model=model, context=65536, batch=64)
+    said = told(gpu="B200", model=model, context=65536, batch=64)
     assert (f"max_attention_window: {windows}" in said) is (windows is not None)
     assert windows or "max_attention_window" not in said
 

@@ -111,7 +111,7 @@ def test_more_tokens_in_one_sequence_than_the_room_counts_are_explained() -> Non
     assert doc.memory.max_context_tokens
     assert doc.memory.cache_tokens
     assert doc.memory.max_context_tokens > doc.memory.cache_tokens
-    assert "at this length, more in a longer sequence" in text
+    assert "tokens by its own count" in text
 
 
 @pytest.mark.parametrize(

@@ -633,3 +633,41 @@ def test_sglang_lays_16_bits_on_the_card_before_it_makes_fp8_of_them(
     request = Request(gpu=gpu, model=model, framework=framework, precision="FP8")
     memory = estimate_memory(resolve(request, knowledge), knowledge)
     assert (memory.deficit_bytes == 0) == holds
+
+
+@pytest.mark.parametrize(
+    ("card", "framework", "precision", "quicker"),
+    [
+        ("2x RX 7900 XTX", "vLLM", "AWQ 4-bit", "GPTQ 4-bit"),
+        ("MI300X", "SGLang", "AWQ 4-bit", "FP8"),
+        ("Arc B580", "llama.cpp", "IQ3_S", "Q3_K_S"),
+    ],
+)
+def test_weights_that_a_runtime_reads_slowly_are_slower_than_others_of_no_fewer_bits(
+    knowledge: Knowledge, card: str, framework: str, precision: str, quicker: str
+) -> None:
+    request = Request(gpu=card, model="qwen3-8b", precision=precision, framework=framework)
+    tok_s = []
+    for one in (request, replace(request, precision=quicker)):
+        speed = outlook_of(resolve(one, knowledge), knowledge).speed
+        assert speed is not None
+        tok_s.append(speed.decode_tok_s.estimate)
+    slow, quick = tok_s
+    assert quick > 1.2 * slow
+
+
+@pytest.mark.parametrize("precision", ["GPTQ 4-bit", "NF4"])
+def test_sglang_has_no_such_kernels_for_cards_from_amd(
+    knowledge: Knowledge, precision: str
+) -> None:
+    request = Request(gpu="MI300X", model="qwen3-8b", precision=precision, framework="SGLang")
+    with pytest.raises(CannotRunError, match="formats that it takes there"):
+        resolve(request, knowledge)
+
+
+@pytest.mark.parametrize(("card", "runs"), [("H100", False), ("B200", True), ("RTX 5090", True)])
+def test_gemma_4_in_tensorrt_llm_before_blackwell_is_not_known_to_run(
+    knowledge: Knowledge, card: str, *, runs: bool
+) -> None:
+    request = Request(gpu=card, model="gemma-4-31b-it", precision="FP8", framework="TensorRT-LLM")
+    assert (not [*problems_of(request, knowledge)]) is runs
