@@ -151,7 +151,8 @@ def test_a_known_text_model_inside_an_unknown_wrapper_is_exact_beside_its_tower(
 
 
 def test_what_a_part_does_not_state_is_told_as_its_class_has_it() -> None:
-    (said,) = read_any({"model_type": "gemma3", "text_config": {"hidden_size": 640}}, "c").doubts
+    text = {"model_type": "gemma3_text", "hidden_size": 640}
+    (said,) = read_any({"model_type": "gemma3", "text_config": text}, "c").doubts
     assert "text_config.num_hidden_layers 26" in said
     assert "text_config.hidden_size" not in said
 

@@ -244,7 +244,8 @@ def doubts_of(parts: Iterable[tuple[Keys, str]]) -> tuple[str, ...]:
 
 def assumed_of(keys: Keys, shape: Shape) -> tuple[str, ...]:
     """Say which sizes the file does not state, so that those of its class were taken."""
-    unused = [word for word, used in (("window", shape.window), ("expert", shape.moe)) if not used]
+    tables = ("window", shape.window), ("expert", shape.moe), ("per_layer", shape.lookup)
+    unused = ["pattern", *(word for word, used in tables if not used)]
     sizes = [
         f"{key} {value}"
         for key, value in sorted(keys.seen.assumed.items())
