@@ -25,6 +25,7 @@ from advisor.knowledge import load_knowledge
 from advisor.knowledge.layers import Stack, UserFiles, names_only
 from advisor.reading import local_model
 from advisor.report.assembly import document
+from advisor.scenario.figures import UNCHECKED
 from advisor.scenario.settings import Request, request_from
 
 if TYPE_CHECKING:
@@ -196,7 +197,9 @@ class Session:
                 raise
         found = self._answered(replace(asked, **change), complete=complete)
         scenario = replace(found.scenario, read_as=(*told, *found.scenario.read_as))
-        return replace(found, scenario=scenario)
+        guessed = dict.fromkeys((*found.memory.approximate, UNCHECKED))  # of what was asked for
+        memory = replace(found.memory, approximate=tuple(guessed))
+        return replace(found, scenario=scenario, memory=memory)
 
     def explain(self, rule: str | None = None, /, **settings: object) -> str:
         """Say why: of a rule, what let it fire or kept it silent; without one, of the advice.

@@ -240,9 +240,8 @@ def _doubts(outer: Keys, text: Keys, text_type: str, shape: Shape) -> tuple[str,
     """What was not read, or not stated, of a file that should say all."""
     other = _head(outer) is None and shape.counts is not None
     said = ("Approximate: what its class has in place of an output matrix is not counted.",) * other
-    if text is outer:
-        return (*said, *doubts_of([(outer, text_type)]), *assumed_of(outer, shape))
-    return (*said, *doubts_of([(outer, shape.outer_type), (text, text_type)]))
+    wrapped = [] if text is outer else [(outer, shape.outer_type)]
+    return (*said, *doubts_of([*wrapped, (text, text_type)]), *assumed_of(text, shape))
 
 
 def _model_type(outer: Keys) -> str:

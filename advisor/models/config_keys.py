@@ -114,7 +114,7 @@ class Keys:
         for values in (self._data, {} if null else self._fallback, self._defaults):
             name = next((name for name in names if values.get(name) is not None), None)
             if name is not None:
-                if values is self._fallback:
+                if values is not self._data:
                     self.seen.assumed[self._named(name)] = values[name]
                 return name, values[name]
         return names[0], None

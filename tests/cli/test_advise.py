@@ -133,7 +133,9 @@ def test_what_cannot_be_as_stated_is_answered_as_it_can(
     given = {"model": "qwen3-8b", "precision": "Q4_K_M", **settings}
     outcome = advise(capsys, "--format", "json", **given)
     assert outcome.code == 0, outcome.err
-    first = json.loads(outcome.out)["scenario"]["read_as"][0]
+    doc = json.loads(outcome.out)
+    first = doc["scenario"]["read_as"][0]
+    assert doc["memory"]["certainty"] != "sure"
     assert refused in first
     assert told in first
     assert advise(capsys, "--fail-unless-fits", **given).code == 1

@@ -150,6 +150,13 @@ def test_a_known_text_model_inside_an_unknown_wrapper_is_exact_beside_its_tower(
     assert not shape.outer_described
 
 
+def test_what_a_part_does_not_state_is_told_as_its_class_has_it() -> None:
+    text = {"model_type": "gemma3_text", "hidden_size": 640}
+    (said,) = read_any({"model_type": "gemma3", "text_config": text}, "c").doubts
+    assert "text_config.num_hidden_layers 26" in said
+    assert "text_config.hidden_size" not in said
+
+
 def test_what_is_in_an_unknown_wrapper_runs_by_its_own_code(tmp_path: Path) -> None:
     text = {**NOVEL, "model_type": "qwen3", "head_dim": 64}
     path = tmp_path / "config.json"

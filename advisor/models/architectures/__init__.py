@@ -226,7 +226,7 @@ _HARMLESS: Final = re.compile(
     r"|qk_head_dim|encoder_attention_heads|renormalize|bias_u|max_window|use_mamba_kernels|rescale|^add_out_norm$|^max_inference|^norm_reduction|lr_|weight_decay|dynamic_(image|patch)|^force_image_size$|^use_thumbnail$|^slice|batch_vision|vision_batch|^image_size$|norm_type|indexer_budget|indexer_compress_ratio$"
 )
 _DRAFTS: Final = re.compile(r"nextn|mtp")
-_MOST_NAMED: Final = 4
+_MOST_NAMED, _MOST_SIZES = 4, 16
 
 
 def doubts_of(parts: Iterable[tuple[Keys, str]]) -> tuple[str, ...]:
@@ -244,16 +244,19 @@ def doubts_of(parts: Iterable[tuple[Keys, str]]) -> tuple[str, ...]:
 
 def assumed_of(keys: Keys, shape: Shape) -> tuple[str, ...]:
     """Say which sizes the file does not state, so that those of its class were taken."""
-    unused = [word for word, used in (("window", shape.window), ("expert", shape.moe)) if not used]
+    tables = ("window", shape.window), ("expert", shape.moe), ("per_layer", shape.lookup)
+    unused = ["pattern", *(word for word, used in tables if not used)]
     sizes = [
         f"{key} {value}"
         for key, value in sorted(keys.seen.assumed.items())
-        if "." not in key and is_size(key) and type(value) is int and value > 1
+        if is_size(key.rpartition(".")[2]) and type(value) is int and value > 1
         if not any(word in key.replace("moe_", "expert_") for word in unused)
     ]
     if not sizes:
         return ()
-    return (f"Its config does not state {', '.join(sizes)}: the default of its class is taken.",)
+    told, more = ", ".join(sizes[:_MOST_SIZES]), len(sizes) - _MOST_SIZES
+    rest = f" and {more} more" if more > 0 else ""
+    return (f"Its config does not state {told}{rest}: the default of its class is taken.",)
 
 
 def _unread(keys: Keys, kind: str) -> Iterator[str]:
