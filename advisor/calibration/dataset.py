@@ -62,6 +62,7 @@ def _table(name: str) -> Sequence[Row]:
 
 _LAYERS_ON_CARD = re.compile(r"PARTIAL OFFLOAD ngl=(\d+)|\bngl=(\d+)")
 _EXPERTS_IN_RAM = re.compile(r"MoE experts of (\d+) layers on CPU")
+_MOVED = re.compile(r"EXPERTS ON CPU|-ot |--no-kv-offload|larger than VRAM|spilled")
 _RAM = re.compile(r"\bram=(?:([\d.]+)GB/s|DDR\d-(\d+) x(\d+))")
 """Bandwidth as measured or stated, or MT/s and channels of 64 bits."""
 _CACHE = re.compile(r"\b(?:kv|type_k|ctk)[= ]([\w.]+)|-ctk ([\w.]+)", re.IGNORECASE)
@@ -112,8 +113,8 @@ class Conditions(Struct, frozen=True):
     """Power limit per card."""
     tensor: bool
     speculates: bool
-    experts_moved: bool
-    """Experts lie in system RAM in an unstated share."""
+    moved: bool
+    """Weights or cache lie in system RAM in an unstated share."""
     instances: int
     pipelines: int
     processor: bool
@@ -145,9 +146,7 @@ def conditions_of(row: Row) -> Conditions:
         power_w=_number(_POWER, note),
         tensor=bool(_TENSOR.search(text)),
         speculates=bool(_SPECULATES.search(text)),
-        experts_moved="EXPERTS ON CPU" in note
-        or "-ot " in note
-        or ("cpu-moe" in note and experts is None),
+        moved=bool(_MOVED.search(note)) or ("cpu-moe" in note and experts is None),
         instances=_number(_INSTANCES, note) or 1,
         pipelines=_number(_PIPELINES, note) or 1,
         processor=bool(_CPU_ONLY.search(note)) or row["gpu"].startswith("CPU"),

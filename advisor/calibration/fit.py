@@ -298,11 +298,11 @@ def terms(run: Run, falls: float, group_of: GroupOf) -> tuple[Term, ...]:
     scenario, work = run.scenario, work_of(run.scenario.model)
     backend, tokens = scenario.backend, run.prompt_tokens
     assert scenario.gpu
-    unit, size = sized(scenario.gpu, run.architecture, falls)
+    unit, size = sized(scenario.gpu, falls)
     reach = [
         ("share", -1.0),
         (f"share of unit:{backend} {unit}", -1.0),
-        (f"share of architecture:{generation_of(run.architecture)}/{backend}", -1.0),
+        (f"share of architecture:{generation_of(run.architecture, scenario.gpu)}/{backend}", -1.0),
         (f"share of card:{scenario.gpu.name}/{backend}", -1.0),
     ]
     packed = _packed(run, group_of)
@@ -362,11 +362,11 @@ def card_tflops(model: PrefillModel, runs: Sequence[Run]) -> dict[tuple[str, str
 
 def _share(model: PrefillModel, gpu: Gpu, architecture: str, backend: str) -> float:
     """Give the TFLOPS that a measured card reaches."""
-    unit, size = sized(gpu, architecture, model.falls)
+    unit, size = sized(gpu, model.falls)
     names = (
         "share",
         f"share of unit:{backend} {unit}",
-        f"share of architecture:{generation_of(architecture)}/{backend}",
+        f"share of architecture:{generation_of(architecture, gpu)}/{backend}",
         f"share of card:{gpu.name}/{backend}",
     )
     return size * exp(sum(log(priors.factor(model.values, name)) for name in names))

@@ -290,18 +290,6 @@ class Fitted(Struct, frozen=True):
     tflops: Mapping[tuple[str, str], float]
     """What measured cards reach while they read a prompt."""
 
-    def tok_s(self, run: Run) -> float | None:
-        """Predict a run of any kind, over all streams; None where a figure is missing."""
-        if run.metric == "prefill":
-            return run.prompt_tokens / self.prefill.seconds(run)
-        if run.split:
-            seconds = self.offload.seconds(run)
-        elif run.family and run.scenario.batch == 1:
-            seconds = self.decode.seconds(run)
-        else:
-            seconds = self.batch.seconds(run)
-        return None if seconds is None else run.scenario.batch / seconds
-
 
 def material_of(knowledge: Knowledge) -> Material:
     """Read, name, filter and sort the carried measurements."""

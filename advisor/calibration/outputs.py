@@ -167,15 +167,12 @@ def _prefill(material: Material, fitted: Fitted) -> Iterator[str]:
         backend, unit = unit_of(run, falls)
         if unit.startswith("none"):
             continue
-        plain = unit.partition(" ")[0]
         reached = of("share") * of(f"share of unit:{backend} {unit}")
-        scale = 64.0 if " " in unit else 1.0
-        if scale == 1:
-            units[backend][plain] = reached
-        if run.architecture:
-            generation = generation_of(run.architecture)
+        units[backend][unit] = reached
+        if run.architecture and run.scenario.gpu:
+            generation = generation_of(run.architecture, run.scenario.gpu)
             share = of(f"share of architecture:{generation}/{backend}")
-            generations[generation][backend] = scale * reached * share
+            generations[generation][backend] = reached * share
     backends = sorted({run.card[1] for run in material.prompts})
     yield "\n# ---- reading prompts in the llama.cpp family: shares of the size in calibration.yaml"
     yield "prefill:"
@@ -314,7 +311,7 @@ def texts_of(material: Material, fitted: Fitted, held: Sequence[Held]) -> Mappin
     spreads = spreads_by_situation(held, material)
     return {
         FITTED_FILE: fitted_text(material, fitted, spreads),
-        MEASURED_FILE: measured_text(material.observed, material.known(), fitted.tok_s),
+        MEASURED_FILE: measured_text(material.observed, material.known()),
     }
 
 

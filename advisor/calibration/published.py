@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
 from math import exp, log
 from statistics import median
@@ -25,10 +25,6 @@ _HEADER = (
     "gpu", "model", "precision", "framework", "backend", "gpus", "batch", "cache", "depth_tokens",
     "tok_s", "runs", "source", "date",
 )  # fmt: skip
-_OFF = log(1.6)
-"""A self-reported speed this far from the model is more likely a spill or a wrong label."""
-
-
 _RECENT = 1.0
 """Years from which on a build is another one; measurements of half a year before say the same."""
 _SAME_BYTES = log(1.04)
@@ -47,18 +43,12 @@ column judges by it, and 78 to 82 % of 30 runs or more count as a range of 80 %.
 """
 
 
-def measured_text(
-    observations: Iterable[Observation],
-    runs: Iterable[Run],
-    predicted: Callable[[Run], float | None],
-) -> str:
+def measured_text(observations: Iterable[Observation], runs: Iterable[Run]) -> str:
     """Write one line per measured configuration: median of comparable builds, all sources.
 
     A configuration that nobody measured with a build comparable to the newest of its engine has no
-    line: its runs are in the fit, and the model goes before them.
-
-    ``observations`` say what was really asked for; ``predicted`` gives the model's tokens/s of a
-    run, over all streams, None where it has none.
+    line: its runs are in the fit, and the model goes before them. ``observations`` say what was
+    really asked for.
     """
     exact = {one.row for one in observations if one.exact}
     newest: dict[str, str] = {}
@@ -66,7 +56,7 @@ def measured_text(
     for run in runs:
         engine = engine_of(run)
         newest[engine] = max(newest.get(engine, ""), run.date)
-        if exact & set(run.rows) and _is_plain(run) and _is_plausible(run, predicted(run)):
+        if exact & set(run.rows) and _is_plain(run):
             groups[_key(run)].append(run)
     kept = {key: found for key, found in groups.items() if _is_current(found, newest)}
     text = io.StringIO()
@@ -97,10 +87,6 @@ def _comparable(run: Run, one: str, other: str) -> bool:
 def _is_plain(run: Run) -> bool:
     scenario = run.scenario
     return run.metric == "decode" and not run.split and scenario.kv_cache_k.name == "f16"
-
-
-def _is_plausible(run: Run, predicted: float | None) -> bool:
-    return run.raw or predicted is None or abs(log(run.tok_s / predicted)) < _OFF
 
 
 def _key(run: Run) -> tuple[str, ...]:

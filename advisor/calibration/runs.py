@@ -30,7 +30,7 @@ from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.models import model_from_record
 from advisor.runtimes import is_sized, runtime_of
-from advisor.scenario import Scenario, is_split
+from advisor.scenario import Scenario, is_split, split_of
 from advisor.scenario.figures import Memory
 
 Metric = Literal["decode", "prefill"]
@@ -179,22 +179,16 @@ def scenario_of(measured: Measurement, knowledge: Knowledge) -> Scenario:
     )
 
 
-def sized(gpu: Gpu, architecture: str, falls: float) -> tuple[str, float]:
-    """Give the unit and size that a card's share counts on; unknown sizes stand for themselves.
-
-    The FP16 peak of Pascal cards is 1/64 of FP32 and not what computes there.
-    """
+def sized(gpu: Gpu, falls: float) -> tuple[str, float]:
+    """Give the unit and size that a card's share counts on; unknown sizes stand for themselves."""
     unit, size = card_size(gpu, falls)
-    if size is None:
-        return f"none {gpu.name}", _UNKNOWN_SIZE_TFLOPS
-    pascal = architecture.startswith("Pascal")
-    return (f"{unit} Pascal", 64 * size) if pascal else (unit, size)
+    return (f"none {gpu.name}", _UNKNOWN_SIZE_TFLOPS) if size is None else (unit, size)
 
 
 def unit_of(run: Run, falls: float) -> tuple[str, str]:
     """Name the backend and the unit that a run's card counts in."""
     assert run.scenario.gpu
-    return run.card[1], sized(run.scenario.gpu, run.architecture, falls)[0]
+    return run.card[1], sized(run.scenario.gpu, falls)[0]
 
 
 def is_prompt(run: Run) -> bool:
@@ -275,8 +269,8 @@ def _is_older(policy: Policy, run_on: tuple[Metric, str], scenario: Scenario, da
 
 def _unusable(observation: Observation, metric: Metric) -> str:
     measured, conditions = observation.measured, observation.conditions
-    if conditions.experts_moved:
-        return "experts in system RAM in a share that is not stated"
+    if conditions.moved:
+        return "weights or cache in system RAM in a share that is not stated"
     if metric == "prefill" and (measured.prompt_tokens or 0) < _LEAST_PROMPT:
         return f"a prompt of fewer than {_LEAST_PROMPT} tokens, or of unstated length"
     if measured.metric == "total_throughput_tok_s" and measured.batch == 1:
@@ -356,7 +350,9 @@ def _implausible(
     streams = scenario.batch
     read = reads.gpu_bytes + reads.touched(streams) * reads.gpu_expert_bytes
     read += streams * reads.gpu_cache_bytes
-    if tok_s / streams * read > _MOST_EFFICIENCY * gpu.bandwidth_bytes_s * scenario.gpus:
+    in_turn = split_of(scenario) == "layer" and not observation.conditions.tensor
+    at_once = 1 if in_turn else scenario.gpus
+    if tok_s / streams * read > _MOST_EFFICIENCY * gpu.bandwidth_bytes_s * at_once:
         return "more than 103 % of the card's bandwidth: wrong label or undeclared speculation"
     return ""
 

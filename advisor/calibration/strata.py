@@ -248,7 +248,7 @@ class _Flat(Struct, frozen=True):
         assert gpu.bandwidth_bytes_s
         if run.metric == "prefill":
             work = work_of(scenario.model)
-            size = sized(gpu, run.architecture, self.falls)[1] * 1e12 * self.share
+            size = sized(gpu, self.falls)[1] * 1e12 * self.share
             return size / (2 * (work.dense + work.experts))
         read = reads.gpu_bytes + reads.touched(streams) * reads.gpu_expert_bytes
         read += streams * reads.gpu_cache_bytes

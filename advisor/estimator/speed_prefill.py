@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Unit = Literal["tensor", "core", "shader", "none"]
 _FALLS_FROM_TFLOPS = 100.0
 _WATTS_PER_TFLOPS = 2.0
+_TENSOR_CORES = 7.0  # compute capability from which generations have them, if not every chip
 _BY_WATTS = 0.5
 """Power by which the size falls with the watts behind each TFLOPS of the peak: clocks give way."""
 _PER_LAYER_S = 1e-3 / 32
@@ -56,8 +57,7 @@ class Reached(Struct, frozen=True):
     plain: float = 1.0
     """Share of attention's that it reaches without flash attention."""
     family: bool = False
-    """The llama.cpp family: it computes latent attention absorbed, and copies weights that lie in
-    system RAM to the card for every micro-batch."""
+    """The llama.cpp family: latent attention is absorbed, weights in RAM are copied each time."""
 
 
 class PrefillTables(Struct, frozen=True, kw_only=True):
@@ -242,10 +242,7 @@ def read_prefill(policy: Fields, fitted: Fields | None) -> PrefillTables:
         attention_plain=fitted.group("attention_plain").numbers(),
         copied=fitted.group("copied").number("dense"),
         copied_experts=fitted.group("copied").number("experts"),
-        launch_s={
-            backend: ms * _PER_LAYER_S
-            for backend, ms in fitted.group("launch_ms").numbers().items()
-        },
+        launch_s={b: ms * _PER_LAYER_S for b, ms in fitted.group("launch_ms").numbers().items()},
         cards={
             (line.text("gpu"), line.text("backend")): line.number("tflops")
             for line in fitted.lines("cards")
@@ -269,7 +266,7 @@ def reached_by_llamacpp(
         architecture: What the calibration calls its architecture.
 
     Returns:
-        None without a peak figure or without any measurement of the backend and unit.
+        None without a peak figure or any measurement of the backend and unit.
     """
     tflops = tables.cards.get((gpu.name, backend))
     name = "prefill_card"
@@ -362,7 +359,7 @@ def card_size(gpu: Gpu, falls: float) -> tuple[Unit, float | None]:
     """Give the unit a card's arithmetic is counted in, and how much of it there is.
 
     Dense FP16 tensor TFLOPS (discounted above 100, and where few watts drive many), Apple's GPU
-    cores, or FP16 shader TFLOPS.
+    cores, or shaders' TFLOPS: in FP32 where that is stated, else in FP16.
     """
     unit, peak = _peak(gpu)
     if peak is None:
@@ -378,12 +375,14 @@ def _peak(gpu: Gpu) -> tuple[Unit, float | None]:
         return "tensor", gpu.fp16_tensor_tflops
     if MAKERS[gpu.vendor].one_memory:
         return "core", gpu.cores
-    return "shader", gpu.fp16_shader_tflops
+    return "shader", gpu.fp32_tflops or gpu.fp16_shader_tflops
 
 
-def generation_of(architecture: str) -> str:
-    """Leave the kind of memory and the size of the chip out of an architecture's name."""
-    return architecture.removesuffix(" GDDR").removesuffix(" HBM").removesuffix(" small")
+def generation_of(architecture: str, gpu: Gpu) -> str:
+    """Leave memory and size of the chip out of an architecture's name; matrix units count."""
+    name = architecture.removesuffix(" GDDR").removesuffix(" HBM").removesuffix(" small")
+    bare = _peak(gpu)[0] == "shader" and (gpu.compute_capability or 0) >= _TENSOR_CORES
+    return f"{name} plain" if bare else name
 
 
 def as_strong(gpu: Gpu, other: Gpu) -> bool:

@@ -362,7 +362,7 @@ def _llamacpp_prefill(
     tables, key = speeds.tables.prefill, (gpu.name, gpu.architecture, gpu.vram_type or "", backend)
     if key not in speeds.reached:
         speeds.reached[key] = reached_by_llamacpp(
-            tables, speeds.gpus, gpu, backend, generation_of(architecture)
+            tables, speeds.gpus, gpu, backend, generation_of(architecture, gpu)
         )
     found = speeds.reached[key]
     if found is None:

@@ -271,7 +271,8 @@ TOGETHER = " + "
 _LEAST = (
     "compute_capability", "vram_bytes", "bandwidth_bytes_s", "cores", "multiprocessors",
     "tensor_cores", "fp16_tensor_tflops", "fp16_tensor_tflops_fp32acc", "fp16_shader_tflops",
-    "int8_tops", "fp8_tflops", "fp4_tflops", "pcie_gen", "pcie_lanes", "nvlink_bytes_s", "released",
+    "fp32_tflops", "int8_tops", "fp8_tflops", "fp4_tflops", "pcie_gen", "pcie_lanes",
+    "nvlink_bytes_s", "released",
 )  # fmt: skip
 _T = TypeVar("_T", int, float, str)
 

@@ -52,6 +52,7 @@ _CARD = (
     _Figure("fp16_tensor", "fp16_tensor", "fp16_tensor_tflops"),
     _Figure("fp16_tensor_fp32acc", "fp16_tensor_fp32acc", "fp16_tensor_tflops_fp32acc"),
     _Figure("fp16_shader", "fp16_shader", "fp16_shader_tflops"),
+    _Figure("fp32", "fp32", "fp32_tflops"),
     _Figure("int8", "int8", "int8_tops"),
     _Figure("fp8", "fp8", "fp8_tflops"),
     _Figure("fp4", "fp4", "fp4_tflops"),

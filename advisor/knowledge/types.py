@@ -61,7 +61,7 @@ FAMILIES = (
     "bnb", "int8", "int4-experts", "fp8", "mxfp4", "nvfp4", "exl2", "exl3", "hqq", "mlx",
 )  # fmt: skip
 _DISPUTED = {
-    **dict.fromkeys(("fp16_tensor", "fp16_tensor_fp32acc", "fp16_shader"), "compute"),
+    **dict.fromkeys(("fp16_tensor", "fp16_tensor_fp32acc", "fp16_shader", "fp32"), "compute"),
     **dict.fromkeys(("int8", "fp8", "fp4"), "compute"), "launch_price": "money",
     "vram": "memory", "bandwidth": "bandwidth", "nvlink": "bandwidth", "tdp": "power",
 }  # fmt: skip
@@ -97,10 +97,10 @@ class Gpu(Struct, frozen=True, omit_defaults=True):
     """The card that it is a slice of; in no file: a machine says so."""
     tensor_cores: Count | None = None
     fp16_tensor_tflops: Tflops | None = field(default=None, name="fp16_tensor")
-    """Dense, FP16 accumulate."""
     fp16_tensor_tflops_fp32acc: Tflops | None = field(default=None, name="fp16_tensor_fp32acc")
-    """Dense, FP32 accumulate: the one that prefill sees."""
+    """Dense, FP32 accumulate: the one that prefill sees. Without the name, FP16 accumulate."""
     fp16_shader_tflops: Tflops | None = field(default=None, name="fp16_shader")
+    fp32_tflops: Tflops | None = field(default=None, name="fp32")  # where FP16 does not tell
     bf16: Flag | None = None
     int8_tops: Tflops | None = field(default=None, name="int8")
     fp8_tflops: Tflops | None = field(default=None, name="fp8")

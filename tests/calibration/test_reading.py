@@ -48,6 +48,10 @@ def row(**cells: str) -> dict[str, str]:
         ("MoE experts of 4 layers on CPU; ram=DDR4-3000 x2", "ram_bytes_s", 48e9),
         ("ram=75GB/s; machine=attic", "ram_bytes_s", 75e9),
         ("MoE experts of 4 layers on CPU", "ram_bytes_s", None),
+        ("cmd='llama-server -ngl 99 --no-kv-offload -ctk q4_0'", "moved", True),
+        ("gpu_used=True; model larger than VRAM => ollama splits to CPU", "moved", True),
+        ("n_ctx=250000; spilled: 250,000 tokens beside 9.5 GB on 12 GB", "moved", True),
+        ("cmd='llama-server -ngl 99 -ctk q4_0'", "moved", False),
     ],
 )
 def test_notes_are_read(note: str, field: str, expected: object) -> None:

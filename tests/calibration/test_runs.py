@@ -58,16 +58,22 @@ def test_a_row_is_the_scenario_it_was_taken_in() -> None:
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        (told(note={"experts_moved": True}), "a share that is not stated"),
+        (told(note={"moved": True}), "a share that is not stated"),
         (told(metric="prefill_tok_s", prompt_tokens=63), "fewer than 64 tokens"),
         (told(metric="total_throughput_tok_s"), "prompt and answer together"),
         (told(tok_s=200.0), "more than 103 % of the card's bandwidth"),
+        (told(tok_s=200.0, gpus=4), "more than 103 % of the card's bandwidth"),
         (told(model="Qwen2.5-32B-Instruct"), "more than 93% of the card"),
         (told(raw=True, stated_bytes=8e9), "more than 30 %"),
     ],
 )
 def test_what_cannot_be_used_is_dropped_with_the_reason(row: Observation, words: str) -> None:
     assert words in reason(row)
+
+
+def test_cards_that_read_at_once_may_be_as_fast_as_all_of_them() -> None:
+    (run,) = kept(told(tok_s=200.0, gpus=4, note={"tensor": True}))
+    assert run.tensor
 
 
 def test_self_reported_runs_must_leave_more_memory_free() -> None:

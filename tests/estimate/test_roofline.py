@@ -29,7 +29,7 @@ CARDS = [gpu for gpu in KNOWLEDGE.gpus.values() if gpu.bandwidth_bytes_s and gpu
 
 
 def cases(gpu: Gpu) -> Iterator[tuple[Scenario, Speed]]:
-    backends = {"nvidia": "CUDA", "amd": "ROCm", "apple": "Metal", "intel": "SYCL"}
+    backends = {"NVIDIA": "CUDA", "AMD": "ROCm", "Apple": "Metal", "Intel": "SYCL"}
     for name in MODELS:
         for precision in FORMATS:
             for depth in DEPTHS:
@@ -46,6 +46,16 @@ def cases(gpu: Gpu) -> Iterator[tuple[Scenario, Speed]]:
                 speed = estimate_speed(asked, estimate_memory(asked, KNOWLEDGE), KNOWLEDGE)
                 if speed:
                     yield asked, speed
+
+
+def test_where_a_speed_is_told_so_is_the_first_token() -> None:
+    """Of every card of the knowledge base, with its own back end."""
+    seen = 0
+    for gpu in CARDS:
+        if speed := next((speed for _, speed in cases(gpu)), None):
+            seen += 1
+            assert speed.first_token_s, gpu.name
+    assert seen > 600
 
 
 def roofline(asked: Scenario) -> float:

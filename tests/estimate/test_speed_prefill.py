@@ -78,7 +78,17 @@ def test_prefill_is_always_rough() -> None:
 
 def test_nothing_is_said_without_a_peak() -> None:
     assert prefill_or_none(scenario(replace(RTX_4090, name="X"))) is None
-    assert prefill_or_none(on("H200 NVL")) is None
+    bare = replace(BUILT_IN.gpus["GeForce GTX 980"], name="X", fp32_tflops=None)
+    assert prefill_or_none(scenario(bare)) is None
+
+
+def test_shaders_count_in_fp32_where_that_is_stated() -> None:
+    """A GTX 1660 runs kernels for tensor cores that it lacks; a P40 has integer products."""
+    slow, fast = (prefill(on(name)).estimate for name in ("GeForce GTX 1660", "Tesla P40"))
+    peaks = [BUILT_IN.gpus[name].fp32_tflops or 0 for name in ("GeForce GTX 1660", "Tesla P40")]
+    assert slow / peaks[0] < 0.6 * fast / peaks[1]
+    assert prefill(on("GeForce GTX 1650")).estimate < slow
+    assert prefill(on("GeForce RTX 2060")).estimate > 3 * slow
 
 
 IN_RAM = {"ram_bandwidth_bytes_s": 8e10}
@@ -173,10 +183,14 @@ def test_latent_attention_of_llama_cpp_costs_what_its_wide_heads_do() -> None:
 
 
 def stronger(architecture: str) -> Iterator[tuple[Gpu, Gpu]]:
+    """Pair cards of known watts: a slice has none of its own."""
     cards = [
         card
         for card in BUILT_IN.gpus.values()
-        if card.architecture == architecture and card.fp16_tensor_tflops and card.bandwidth_bytes_s
+        if card.architecture == architecture
+        and card.fp16_tensor_tflops
+        and card.bandwidth_bytes_s
+        and card.tdp_w
     ]
     for weak, strong in permutations(cards, 2):
         if _at_least(strong, weak):

@@ -89,7 +89,7 @@ def test_disputed_figures_keep_both_values(knowledge: Knowledge) -> None:
 
 def test_unknown_figures_stay_unknown(knowledge: Knowledge) -> None:
     assert knowledge.gpus["Apple M5"].vram_bytes is None
-    assert knowledge.gpus["GH200 144 GB"].fp16_tensor_tflops is None
+    assert knowledge.gpus["CMP 90HX"].fp16_tensor_tflops is None
     assert knowledge.gpus["Radeon RX 7900 XTX"].bf16 is None
     assert knowledge.models["Mixtral-8x7B-Instruct-v0.1"].label_parameters_b is None
     assert knowledge.models["grok-1"].parameters is None

@@ -34,7 +34,7 @@ _SHARES = 7
 _SHARES_A30 = 4
 _BY_COMPUTE = (
     "cores", "multiprocessors", "tensor_cores", "fp16_tensor_tflops", "fp16_tensor_tflops_fp32acc",
-    "fp16_shader_tflops", "int8_tops", "fp8_tflops", "fp4_tflops",
+    "fp16_shader_tflops", "fp32_tflops", "int8_tops", "fp8_tflops", "fp4_tflops",
 )  # fmt: skip
 
 
