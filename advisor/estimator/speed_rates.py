@@ -189,6 +189,8 @@ def _rate(
         )
     prefill = reached_by_engine(tables.prefill, gpu, precision, engine.overhead_s)
     if never_there(framework, gpu):
+        if _halves_crawl(gpu) and (precision.class_bits or _PLAIN_BITS) < _PLAIN_BITS:
+            return None
         prefill = None
     elif prefill is None:
         prefill = _llamacpp_prefill(speeds, gpu, backend, precision, architecture)
@@ -201,6 +203,18 @@ def _rate(
     if rate is None or slower is None:
         return rate
     return replace(rate, expert_efficiency=1 / (1 + slower * rate.efficiency))
+
+
+_PLAIN_BITS = 16
+
+
+def _halves_crawl(gpu: Gpu) -> bool:
+    """Whether the card computes in 16 bits far slower than in 32, as a server's kernels unpack to.
+
+    On Pascal but the P100 at 1/64; nobody has published how fast packed weights are there.
+    """
+    halves, single = gpu.fp16_shader_tflops, gpu.fp32_tflops
+    return halves is not None and single is not None and halves < single
 
 
 def _slowed(rate: Rate, times: float) -> Rate:

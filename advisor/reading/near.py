@@ -27,9 +27,9 @@ _OTHERWISE = "Try 'advisor knowledge find WORD'."
 
 def unknown_card(knowledge: Knowledge, text: str) -> RequestError:
     """Say that no card is called this, with the nearest that are."""
-    if known := unsized_card(text):
+    message, known = f"unknown GPU '{text}'.", unsized_card(text)
+    if known:
         return known[0]
-    message = f"unknown GPU '{text}'."
     if not gpu_core(text):
         return RequestError(message, hint="Write the model too, for example 'RTX 4090'.")
     name = next((name for _, name in counts_in(text)), text)
@@ -47,7 +47,7 @@ ONLY_MEMORY = re.compile(
 def only_memory(knowledge: Knowledge, text: str) -> Gpu | None:
     """Find the usual card of a memory, of a maker maybe, where a text says nothing else."""
     said, folded = ONLY_MEMORY.fullmatch(text.strip()), text.casefold()
-    own = {name for name, maker in MAKERS.items() if maker.backends[0].casefold() in folded}
+    own = {name for name, one in MAKERS.items() if one.backends[0].casefold() in folded}
     makers = makers_named(text) | own or {*MAKERS}
     usual = (knowledge.gpus[name] for name in card_names(knowledge).of_memory)
     found = (g for g in usual if said and g.vram_bytes == int(said[1]) * GIB)
@@ -56,8 +56,7 @@ def only_memory(knowledge: Knowledge, text: str) -> Gpu | None:
 
 def several_cards(text: str, cards: Sequence[Gpu]) -> RequestError:
     """Say that a name means several cards, none of them the usual one."""
-    known = sorted(cards, key=lambda gpu: gpu.not_for_sale is not None)
-    names = listed([gpu.name for gpu in known])
+    names = listed([g.name for g in sorted(cards, key=lambda gpu: gpu.not_for_sale is not None)])
     return RequestError(f"'{text}' names several cards: {names}.", hint="Write one of these.")
 
 
@@ -101,8 +100,9 @@ _LEAST_SHOWN, _MOST_SHOWN = 0.9, 1.08
 
 def sizes_shown_as(gpu: Gpu, size: int) -> Sequence[int]:
     """Give the memories of a card that are told so: 15 GB of 16 and 192 of 180."""
-    sold = () if gpu.vram_sizes and gpu.unified_memory else sizes_of(gpu)
-    return [one for one in sold if _LEAST_SHOWN * one <= size <= _MOST_SHOWN * one]
+    sold, most = sizes_of(gpu), 1 if gpu.unified_memory else _MOST_SHOWN
+    alike = [one for one in sold if _LEAST_SHOWN * one <= size <= most * one]
+    return [] if gpu.vram_sizes and gpu.unified_memory else alike
 
 
 def larger_chip(cards: Sequence[Gpu], named: Gpu) -> Reading | None:

@@ -72,6 +72,9 @@ def propose(base: Base, _: object, found: Mapping[str, Option]) -> Iterator[Opti
         yield from _keeping_context(base, quick, gentle)
         return
     sets = _gentle_sets(base, gentle, further[0])
+    lost = min((found.quality_cost_percent or 0.0 for found in sets), default=0.0)
+    if lost > base.knowledge.policy["little_loss_percent"]:
+        yield from _less_lossy(base, gentle, [])
     yield from _keeping_context(base, sets, gentle)
     yield from (found for found in sets if is_clearly_faster(base, found, enough))
     if sets or enough:
@@ -102,11 +105,13 @@ def _with_smaller_cache(base: Base, singles: Sequence[Option], gentle: Bounds) -
 
 def _less_lossy(base: Base, gentle: Bounds, text: Sequence[Plan]) -> Iterator[Option]:
     """The usual format with a part of a mixture in RAM, or a better one without images."""
-    search = _search(base, Plan(base.scenario), gentle)
     alone = base.scenario.batch == 1 and base.scenario.model.shape.moe
-    moved = next((d for d in search.degrees if d.offloads), None) if alone else None
-    plan = search.usual_with(moved) if moved else None
-    yield from [proved(base, REMEDY, plan)] if plan else []
+    for start in _starts(base) if alone else ():
+        search = _search(base, start, gentle)
+        moved = next((d for d in search.degrees if d.offloads), None)
+        if moved and (plan := search.usual_with(moved)):
+            yield proved(base, REMEDY, plan)
+            break
     yield from _fewest_steps(base, gentle, 1, text)
 
 
@@ -140,7 +145,8 @@ def _lets_wait(base: Base, option: Option) -> bool:
     stated = base.request.framework and before.framework.serves_batches
     moved = stated and after.framework is not before.framework
     now, then = (one.precision.class_bits or _FULL_BITS for one in (before, after))
-    fewer = not base.fits or then < now or "stages" in option.change
+    shared = "stages" in option.change and then == now
+    fewer = not base.fits or then < now or shared
     unpacked = support.is_unpacked(after.precision, after.model, after.gpu)
     waits = held_percent(option.memory, after.batch) < _ALL
     return fewer and not moved and not unpacked and waits

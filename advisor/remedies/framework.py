@@ -31,7 +31,7 @@ def _others(base: Base, *_: object) -> Iterator[Option]:
     """Other frameworks that run the same or an equally small format on this card."""
     scenario = base.scenario
     pairs = other_frameworks(scenario, base.knowledge)
-    for precision, framework in (*pairs, *_of_the_publisher(base, pairs)):
+    for precision, framework in (*pairs, *_of_the_publisher(base, pairs), *_as_released(base)):
         other = in_framework(base, framework, precision)
         if other and not is_usual_split(other):
             other = that_divide(base, other) or other
@@ -120,6 +120,19 @@ def _of_the_publisher(base: Base, pairs: Sequence[Pair]) -> Iterator[Pair]:
             fast = precision.floats and support.is_native(precision, gpu)
             held = more and fast and by_publisher(own.model, precision)
             if held and runs(known, framework, precision, gpu, own.model):
+                yield precision, framework
+
+
+def _as_released(base: Base) -> Iterator[Pair]:
+    """The released format in other servers, where the stated one has to unpack it on this card."""
+    own, known = base.scenario, base.knowledge
+    released = [known.formats[name] for name in own.model.native_formats]
+    if base.request.precision or not released or own.precision in released:
+        return
+    for framework in known.frameworks.values():
+        if framework.serves_batches and not support.stands_back(framework):
+            held = (f for f in released if runs(known, framework, f, own.gpu, own.model))
+            if (precision := next(held, None)) is not None:
                 yield precision, framework
 
 

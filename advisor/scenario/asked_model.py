@@ -240,6 +240,26 @@ def _is_release(one: PublicModel, told: Collection[str]) -> bool:
     return not is_packed(one) and set(told) <= set(own) and all(map(_OF_RELEASE.fullmatch, beside))
 
 
+def _either(text: str, knowledge: Knowledge) -> ModelRead | None:
+    """Take the first of two releases of one size: ``Deepseek V3/R1``."""
+    found = _TWO.fullmatch(text.strip())
+    try:
+        first, other = (
+            (read_model(knowledge, f"{found[1]} {found[n]}") for n in (2, 3))
+            if found
+            else (None, None)
+        )
+    except UserError:
+        return None
+    if not (first and other) or first.model.parameters != other.model.parameters:
+        return None
+    line = f"'{text.strip()}' names two of one size: {first.model.name} is sized."
+    return replace(first, said=(line, *first.said[1:]))
+
+
+_TWO = re.compile(r"([a-z][\w.-]*) (\w+) ?/ ?(\w+)", re.IGNORECASE)
+
+
 def _fine_tune(text: str, knowledge: Knowledge) -> ModelRead | None:
     try:
         return read_whole(knowledge, text)
@@ -248,8 +268,8 @@ def _fine_tune(text: str, knowledge: Knowledge) -> ModelRead | None:
 
 
 _OTHERWISE = (
-    _with_a_point, _most_usual, _of_a_size, _largest, _fine_tune, _less_filler, _less_context,
-    _of_more_words, _put_right,
+    _with_a_point, _most_usual, _of_a_size, _largest, _either, _fine_tune, _less_filler,
+    _less_context, _of_more_words, _put_right,
 )  # fmt: skip
 """What a whole request's name is read as where no reader of names knows it."""
 

@@ -110,6 +110,28 @@ def test_ollama_users_hear_of_the_experts_that_llama_cpp_moves() -> None:
     assert first(framework="Ollama", context=8192, **given)["action"] == "offload-layers"
 
 
+def test_a_gguf_file_in_a_server_keeps_its_bits_with_experts_in_ram() -> None:
+    given = {"gpu": "RX 7800 XT", "model": "qwen3-30b-a3b-instruct-2507", "precision": "Q4_K_M"}
+    best = first(context=8192, ram_gib=32, framework="vLLM", **given)
+    assert best.keys() == {"action", "framework", "cpu_experts"}
+
+
+def test_a_server_that_unpacks_what_was_released_gives_way_to_one_that_reads_it() -> None:
+    given = {"gpu": "4x L40S", "model": "gpt-oss-120b", "context": 32768, "batch": 128}
+    best = first(framework="TensorRT-LLM", **given)
+    assert (best["action"], best["precision"]) == ("change-framework", "MXFP4")
+
+
+def test_stages_are_joined_with_a_smaller_cache_but_not_with_more_bits() -> None:
+    given = {"gpu": "6x RTX 3090", "context": 65536, "framework": "vLLM", "batch": 8}
+    joined = options("combine", model="llama-3.3-70b-instruct", precision="AWQ", **given)
+    assert {"stages": 3, "kv_cache": "fp8"} in [dict(one.change) for one in joined]
+    whole = options(
+        "combine", model="mistral-small-3.2-24b-instruct-2506", precision="INT4", **given
+    )
+    assert not any(one.change.get("precision") == "BF16" for one in whole)
+
+
 def test_a_mixture_beside_ram_runs_where_its_experts_move_alone() -> None:
     """Ollama places whole layers; llama.cpp runs the same file clearly faster."""
     given = {"gpu": "RTX 3050 8GB", "model": "qwen3-32b", "context": 32768, "ram_gib": 32}
