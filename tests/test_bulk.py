@@ -225,7 +225,7 @@ def test_what_is_wrong_stays_on_its_line(
 
 
 def test_all_unknown_names_of_a_line_are_told(knowledge: Knowledge) -> None:
-    told = str(line(knowledge, gpu="RTX 4091", model="phi-3-medum")["error"])
+    told = str(line(knowledge, gpu="RTX 4091", model="phy-3-medum")["error"])
     assert "RTX 4090" in told
     assert "phi-3-medium" in told
 

@@ -137,12 +137,14 @@ def cache_room(
         if (taken := card.kv_cache_bytes)
     ]
     room, taken = min(shares, key=lambda share: share[0] / share[1])
-    slots, tokens, held = runtime.state_slots(scenario), None, room // taken
     last = len(shape.full_sums) - 1
+    of_state = -(-shape.state_sums[-1] // cards)
+    slots, tokens, held = _state_slots(scenario, of_state, each), None, room // taken
     of_all = cells.bytes_of(shape, 0, last)
     if cells.full and (shape.full_sums[-1] or shape.window):
         states = cells.sequences * shape.state_sums[-1] // cards if slots else 0
-        block, left = runtime.page_tokens, max(room - states * batch, 0)
+        all_states = states + of_state * (slots - (runtime.state_slots(scenario) or 0))
+        block, left = runtime.page_tokens, max(room - all_states * batch, 0)
         tokens = left * cells.stream_full // (taken - states) // block * block
         if shape.window:
             some = (runtime.cells(replace(scenario, batch=n), shape.window, policy) for n in (1, 2))
@@ -154,7 +156,22 @@ def cache_room(
     surely = min((card.usable_bytes - card.high_bytes) / card.kv_cache_bytes + 1 for card in each)
     pool = Range(of_all * room // (batch * taken), round(of_all * surely), 0)
     told = runtime.most_at_start(scenario, shape, pool, policy)
-    return CacheRoom(whole * room // (batch * taken), tokens, held, told, slots)
+    return CacheRoom(whole * room // (batch * taken), tokens, held, told, slots or None)
+
+
+def _state_slots(scenario: Scenario, of_state: int, each: Sequence[CardMemory]) -> int:
+    """Count the recurrent states to keep: of all requests stated, as far as free memory goes.
+
+    Fewer would cap how many requests run at once, however short. Source: ``resolve_max_num_reqs``
+    of SGLang 0.5.23 (``mem_cache/kv_cache_configurator.py``, line 3137).
+    """
+    of_held, of_one, of_all = (
+        runtime_of(scenario.framework).state_slots(replace(scenario, batch=batch)) or 0
+        for batch in (scenario.batch, 1, max(scenario.batch, scenario.slots))
+    )
+    free = min(card.usable_bytes - card.required_bytes for card in each)
+    more = max(free, 0) // (of_state * of_one) * of_one if of_state and of_one else 0
+    return min(of_all, of_held + more)
 
 
 @by_identity_up_to(_MOST_SHAPES)

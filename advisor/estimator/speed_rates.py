@@ -108,7 +108,7 @@ class Speeds(Struct, frozen=True):
         except KeyError:
             made = _rate(self, gpu, backend, framework, precision, moe=moe)
             if made and (row := slow_weights(framework, precision, gpu, backend)):
-                made = _slowed(made, row.times or 1.0)
+                made = _slowed(made, row.times or 1.0, moe=moe)
             self.rates[key] = made
             return made
 
@@ -217,13 +217,15 @@ def _halves_crawl(gpu: Gpu) -> bool:
     return halves is not None and single is not None and halves < single
 
 
-def _slowed(rate: Rate, times: float) -> Rate:
-    """Rate a format without fast kernels; experts that have slow ones already are left at those."""
+def _slowed(rate: Rate, times: float, *, moe: bool) -> Rate:
+    """Rate a format without fast kernels; experts that have slow ones already are left at those.
+
+    What lies beside such experts is mostly kept in 16 bits.
+    """
     apart = rate.expert_efficiency < 1
     return replace(
         rate,
-        efficiency=rate.efficiency / times,
-        expert_efficiency=rate.expert_efficiency * (times if apart else 1.0),
+        efficiency=rate.efficiency / (1.0 if moe and apart else times),
         evidence="extrapolated",
         ranges=(*rate.ranges, "unmeasured_format"),
     )

@@ -84,7 +84,7 @@ def groups(cards: Iterable[Gpu], models: Iterable[ModelRecord]) -> dict[str, obj
         families.setdefault(family_key(model), []).append(model.name)
         relatives.setdefault(kin_key(model), []).append(model.name)
         sizes += filter(None, [model_row(model)])
-    rows = [found for card in cards if (found := card_row(card))]
+    rows = [*filter(None, map(card_row, cards))]
     return {"cards": rows, "families": families, "kin": relatives, "sized": sizes}
 
 
@@ -103,16 +103,14 @@ def kin(knowledge: Knowledge, name: str, hf_id: str | None, vocab: int) -> Seque
 def cards(knowledge: Knowledge) -> Sequence[CardRow]:
     """List the cards with known memory and release, in file order."""
     if (stored := decoded(knowledge.index.get("cards"), _CARDS)) is None:
-        rows = (card_row(card) for card in knowledge.gpus.values())
-        return [row for row in rows if row is not None]
+        return [*filter(None, map(card_row, knowledge.gpus.values()))]
     return stored
 
 
 def sized(knowledge: Knowledge) -> Sequence[ModelRow]:
     """List the models of known size and release, in file order."""
     if (stored := decoded(knowledge.index.get("sized"), _MODELS)) is None:
-        rows = (model_row(model) for model in knowledge.models.values())
-        return [row for row in rows if row is not None]
+        return [*filter(None, map(model_row, knowledge.models.values()))]
     return stored
 
 

@@ -36,7 +36,8 @@ def estimated(run: Run, speeds: Speeds) -> float:
     if not run.split:
         scenario = replace(scenario, ram_bandwidth_bytes_s=None)
     assert scenario.gpu
-    rate = speeds.rate(scenario.gpu, scenario.backend or "", scenario.framework, scenario.precision)
+    how = scenario.gpu, scenario.backend or "", scenario.framework, scenario.precision
+    rate = speeds.rate(*how, moe=run.moe)
     assert rate is not None
     if not run.served:
         rate = replace(rate, serving_s=0.0)

@@ -54,7 +54,7 @@ def test_it_answers_one_at_a_time_and_runs_no_other_models(capsys: Capture) -> N
     asked = ("--gpu", "RTX 3060 12GB", "--framework", "whisper.cpp")
     said = run(capsys, "advise", *asked, "--model", "whisper-small", "--batch", "4").out
     assert "answers requests to whisper-small one at a time" in " ".join(said.split())
-    done = run(capsys, "advise", *asked, "--model", "qwen3-8b")
+    done = run(capsys, "advise", *asked, "--model", "qwen3-8b", "--fail-unless-fits")
     assert (done.code, "does not support the architecture 'qwen3'" in done.err) == (1, True)
 
 
