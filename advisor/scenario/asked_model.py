@@ -243,15 +243,13 @@ def _is_release(one: PublicModel, told: Collection[str]) -> bool:
 def _either(text: str, knowledge: Knowledge) -> ModelRead | None:
     """Take the first of two releases of one size: ``Deepseek V3/R1``."""
     found = _TWO.fullmatch(text.strip())
+    if found is None:
+        return None
     try:
-        first, other = (
-            (read_model(knowledge, f"{found[1]} {found[n]}") for n in (2, 3))
-            if found
-            else (None, None)
-        )
+        first, other = (read_model(knowledge, f"{found[1]} {found[n]}") for n in (2, 3))
     except UserError:
         return None
-    if not (first and other) or first.model.parameters != other.model.parameters:
+    if first.model.parameters != other.model.parameters:
         return None
     line = f"'{text.strip()}' names two of one size: {first.model.name} is sized."
     return replace(first, said=(line, *first.said[1:]))

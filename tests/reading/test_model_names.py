@@ -742,3 +742,11 @@ def test_a_slip_in_a_listed_name_is_that_model_or_refused() -> None:
         except UserError:
             continue
         assert abs(read.model.parameters / meant.model.parameters - 1) < 0.1, (typed, read.said)
+
+
+def test_of_two_releases_of_one_size_the_first_is_sized() -> None:
+    read = model_named("Deepseek V3/R1", KNOWN)
+    assert read.model.name == "DeepSeek-V3"
+    assert read.said[0] == "'Deepseek V3/R1' names two of one size: DeepSeek-V3 is sized."
+    with pytest.raises(UserError):
+        model_named("qwen 2.5/3", KNOWN)
