@@ -160,8 +160,8 @@ def test_an_error_names_the_usual_format_where_none_was_asked_for() -> None:
         (
             {"gpu": "RX 7900 XTX", "model": "deepseek-r1-distill-qwen-32b", "precision": "FP8",
              "framework": "ExLlamaV3", "context": 16384},
-            ("llama.cpp runs Q8_0, the nearest, with * GiB in system RAM at about *: give * "
-            "--precision Q8_0. llama.cpp runs Q4_K_M, with * GiB free at about * tok"),
+            ("ExLlamaV3 runs EXL3 8.0bpw, the nearest, which does not fit with 16,384 tokens of "
+            "context (* GiB missing). ExLlamaV3 runs EXL3 5.0bpw, which does, its KV cache in *"),
         ),
         (
             {"gpu": "8x V100 SXM2 32GB", "model": "qwq-32b", "precision": "INT4", "batch": 128,

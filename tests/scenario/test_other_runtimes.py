@@ -68,6 +68,29 @@ def test_exllama_splits_every_tensor_of_some_classes(
     assert not _why(knowledge, **asked, split="layer")
 
 
+@pytest.mark.parametrize(
+    ("card", "reason"),
+    [
+        ("W7900", ""), ("RX 9070 XT", ""), ("RTX 3090", ""),
+        ("RX 6800", "run from RDNA 3 on"), ("MI300X", "32 lanes"), ("Radeon VII", "32 lanes"),
+    ],
+)  # fmt: skip
+def test_exllamav3_runs_on_the_cards_of_amd_that_its_build_has_been_run_on(
+    knowledge: Knowledge, card: str, reason: str
+) -> None:
+    why = _why(knowledge, gpu=card, model="qwen3-8b", framework="ExLlamaV3", precision="INT4")
+    assert reason in why
+    assert bool(why) == bool(reason)
+
+
+def test_exllamav3_splits_layers_alone_over_cards_of_amd(knowledge: Knowledge) -> None:
+    asked = {"gpu": "2x RX 7900 XTX", "model": "qwen3-32b", "framework": "ExLlamaV3"}
+    asked["precision"] = "INT4"
+    assert "not been validated" in _why(knowledge, **asked, split="tensor")
+    assert not _why(knowledge, **asked, split="layer")
+    assert "architecture 'llama4'" in _why(knowledge, **(asked | {"model": "llama-4-scout"}))
+
+
 def test_exllama_has_no_inputs_per_layer_and_of_llava_pixtral_alone(knowledge: Knowledge) -> None:
     card = knowledge.gpus["GeForce RTX 3090"]
 

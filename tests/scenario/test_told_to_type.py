@@ -82,9 +82,9 @@ def test_every_line_that_an_error_tells_to_type_is_accepted() -> None:
                 "gpu": "RX 7900 XTX",
                 "model": "qwen2.5-72b-instruct",
                 "precision": "INT4",
-                "framework": "ExLlamaV3",
+                "framework": "TensorRT-LLM",
             },
-            "ExLlamaV3 does not run on AMD cards",
+            "TensorRT-LLM does not run on AMD cards",
             {"framework": "llama.cpp"},
         ),
         (
@@ -277,7 +277,7 @@ def test_the_search_ends_where_nothing_more_can_be_told(
     ("asked", "told", "never"),
     [
         (
-            {"gpu": "W7900", "model": "qwq-32b", "framework": "ExLlamaV3", "context": 131072},
+            {"gpu": "W7900", "model": "qwq-32b", "framework": "TensorRT-LLM", "context": 131072},
             "--precision Q4_K_M --kv-cache q8_0",
             "in system RAM",
         ),
