@@ -292,10 +292,7 @@ def _of_file_name(text: str, knowledge: Knowledge) -> ModelRead:
 
 
 def _of_lost_path(text: str, knowledge: Knowledge) -> ModelRead | None:
-    """Read what a path that is not here is called by: ``/models/Qwen3-32B``, the hub's cache.
-
-    One word alone (``/models/K2``) may be anything.
-    """
+    """Read what a path that is not here is called by; one word (``/models/K2``) may be anything."""
     check_path(text)
     plain = text.replace("\\", "/").rstrip("/")
     cached = _CACHED.search(plain)
