@@ -203,3 +203,17 @@ def test_fewer_cards_that_take_turns_are_counted_beside_those_that_split_tensors
         scenario = replace(found.scenario, split="layer")
         assert fits(replace(scenario, gpus=turns))
         assert not fits(replace(scenario, gpus=turns - 1))
+
+
+def test_a_tied_output_of_an_exl3_file_lies_packed_on_the_last_of_its_cards() -> None:
+    """``Linear.get_tensors`` writes ``lm_head.trellis``; the embedding prefers system RAM."""
+    asked = Request(gpu="RTX 4080", model="command-a-03-2025", context=16_384, ram_gib=128)
+    advice = advisor().advise(replace(asked, framework="ExLlamaV3"))
+    assert advice.break_even.fewest_gpus == 5
+    shape = advice.scenario.model.shape
+    table = shape.vocab * shape.hidden
+    assert advice.memory.host_weights_bytes == 2 * table
+    wide = estimate_memory(replace(advice.scenario, gpus=5), advisor().knowledge)
+    last, before = wide.per_gpu[-1].weights_bytes, wide.per_gpu[-2].weights_bytes
+    layer = before / 13
+    assert last == pytest.approx(12 * layer + table / 2, rel=0.001)

@@ -294,10 +294,9 @@ def _plain(known: _Known, precision: Format) -> Weights:
     if bits is None:
         hint = "Choose another precision, or add the figure to knowledge/."
         raise RequestError(f"the bits per weight of {precision.name} are not known", hint=hint)
-    model, split = known.model, known.split
     if precision.family == "unquantized":
-        return _full_width(model, split, bits)
-    return _quantised(model, split, precision, bits)
+        return _full_width(known.model, known.split, bits)
+    return _quantised(known.model, known.split, precision, bits)
 
 
 def _full_width(model: Model, split: ParameterSplit, bits: float) -> Weights:
@@ -318,14 +317,16 @@ def _full_width(model: Model, split: ParameterSplit, bits: float) -> Weights:
 
 def _quantised(model: Model, split: ParameterSplit, precision: Format, bits: float) -> Weights:
     family, own = precision.family, (precision.name, "config") == (model.held_format, model.origin)
+    if family == "exl3" and model.shape.tied:  # ``lm_head.trellis``, by ``modules/linear.py``
+        split = replace(split, output=split.embedding)
+        model = replace(model, shape=replace(model.shape, tied=False))
     stated = {} if own else config_of(model, precision)
     usual = () if own else kept_in_full({"ignore": precision.keeps}, model.shape)  # others pack so
     bits = (model.held_bits if own else mean_bits(stated, model.shape)) or bits
     size, full = bits / 8, _PLAIN_BITS / 8
     beside = (precision.beside_experts if any(split.experts) else None) or bits
     tables = (precision.beside_experts or _PLAIN_BITS) / 8
-    packs = kept_in_full(stated, model.shape) if stated else usual
-    wide = model.held_wide if own else packs
+    wide = model.held_wide if own else kept_in_full(stated, model.shape) if stated else usual
     head = family in _HEAD_TOO | _EVERYTHING or (model.held_head if own else packs_head(stated))
     kept = map(max, split.vectors, map(min, wide or (0,) * len(split.layers), split.layers))
     alike = [*zip(split.layers, split.experts, kept, strict=True)]
