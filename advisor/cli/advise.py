@@ -60,70 +60,44 @@ _NAMES = list(FORMATS)
 _FIRST = Format(_NAMES[0])
 
 
+def _report_option(*flags: str, says: str, metavar: str | None = None) -> object:
+    return typer.Option(*flags, help=says, metavar=metavar, rich_help_panel=_OUTPUT)
+
+
+_FORMAT_SAYS = f"How the report is written: {', '.join(_NAMES[:-1])} or {_NAMES[-1]}."
+_LENGTH_SAYS = "How much is said: short (at most 150 words), standard (at most 500) or full."
+_MEMORY_SAYS = "Show how memory grows with context, and which contexts and batches fit."
+_WHY_SAYS = "Show which rules fired, which did not, and by how much."
+_STRICT_SAYS = (
+    "Check the report before it is written: figures, sums, bounds, words. "
+    "Exit 1 or 70 and say what does not hold."
+)
+_Memory = Annotated[bool, _report_option("--memory", says=_MEMORY_SAYS)]
+_Options = Annotated[
+    bool, _report_option("--options", says="List every what-if that was estimated.")
+]
+_Why = Annotated[bool, _report_option("--why", says=_WHY_SAYS)]
+_Strict = Annotated[bool, _report_option("--strict", says=_STRICT_SAYS)]
+_ToFile = Annotated[Path | None, _report_option("--output", "-o", says="Write to this file.")]
+_FailUnlessFits = Annotated[
+    bool, _report_option("--fail-unless-fits", says="Exit 3 unless the verdict is 'fits'.")
+]
+
+
 @takes_request
 @takes_user_files(USER_FILES)
 def advise(
     asked: Asked,
     format_: Annotated[
-        Format,
-        typer.Option(
-            "--format",
-            metavar="<word>",
-            help=f"How the report is written: {', '.join(_NAMES[:-1])} or {_NAMES[-1]}.",
-            rich_help_panel=_OUTPUT,
-        ),
+        Format, _report_option("--format", says=_FORMAT_SAYS, metavar="<word>")
     ] = _FIRST,
-    length: Annotated[
-        Length,
-        typer.Option(
-            metavar="<word>",
-            help="How much is said: short (at most 150 words), standard (at most 500) or full.",
-            rich_help_panel=_OUTPUT,
-        ),
-    ] = "standard",
-    memory: Annotated[
-        bool,
-        typer.Option(
-            "--memory",
-            help="Show how memory grows with context, and which contexts and batches fit.",
-            rich_help_panel=_OUTPUT,
-        ),
-    ] = False,
-    options: Annotated[
-        bool,
-        typer.Option(
-            "--options", help="List every what-if that was estimated.", rich_help_panel=_OUTPUT
-        ),
-    ] = False,
-    why: Annotated[
-        bool,
-        typer.Option(
-            "--why",
-            help="Show which rules fired, which did not, and by how much.",
-            rich_help_panel=_OUTPUT,
-        ),
-    ] = False,
-    strict: Annotated[
-        bool,
-        typer.Option(
-            "--strict",
-            help="Check the report before it is written: figures, sums, bounds, words. "
-            "Exit 1 or 70 and say what does not hold.",
-            rich_help_panel=_OUTPUT,
-        ),
-    ] = False,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Write to this file.", rich_help_panel=_OUTPUT),
-    ] = None,
-    fail_unless_fits: Annotated[
-        bool,
-        typer.Option(
-            "--fail-unless-fits",
-            help="Exit 3 unless the verdict is 'fits'.",
-            rich_help_panel=_OUTPUT,
-        ),
-    ] = False,
+    length: Annotated[Length, _report_option(says=_LENGTH_SAYS, metavar="<word>")] = "standard",
+    memory: _Memory = False,
+    options: _Options = False,
+    why: _Why = False,
+    strict: _Strict = False,
+    output: _ToFile = None,
+    fail_unless_fits: _FailUnlessFits = False,
     hub: Hub = False,
     offline: Offline = False,
     *,

@@ -100,9 +100,9 @@ _LEAST_SHOWN, _MOST_SHOWN = 0.9, 1.08
 
 def sizes_shown_as(gpu: Gpu, size: int) -> Sequence[int]:
     """Give the memories of a card that are told so: 15 GB of 16 and 192 of 180."""
-    sold, most = sizes_of(gpu), 1 if gpu.unified_memory else _MOST_SHOWN
-    alike = [one for one in sold if _LEAST_SHOWN * one <= size <= most * one]
-    return [] if gpu.vram_sizes and gpu.unified_memory else alike
+    sold = () if gpu.vram_sizes and gpu.unified_memory else sizes_of(gpu)
+    most = 1 if gpu.unified_memory else _MOST_SHOWN
+    return [one for one in sold if _LEAST_SHOWN * one <= size <= most * one]
 
 
 def larger_chip(cards: Sequence[Gpu], named: Gpu) -> Reading | None:
