@@ -25,6 +25,7 @@ _PART: Final = r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,95}"
 _NAME: Final = re.compile(rf"({_PART}/{_PART})(?:@([^\s@:?#\\]+))?(?::([^\s:?#\\]+))?")
 _REPOSITORY: Final = re.compile(rf"{_PART}(?:/{_PART})?")
 _PLAIN_PART: Final = re.compile(r'[^/\\:*?"<>|\x00-\x1f\x7f]{1,200}')
+_CACHE: Final = re.compile(r"models--([^/\\]+?)--([^/\\]+)")
 _ADDRESS: Final = re.compile(r"https?://", re.IGNORECASE)
 _PAGES: Final = ("tree", "blob", "resolve", "raw")
 _FILES: Final = ("blob", "resolve", "raw")
@@ -50,6 +51,12 @@ class HubName(Struct, frozen=True):
     def is_bare(self) -> bool:
         """Whether it names no more than a repository."""
         return not self.wanted and not self.folder and self.revision == DEFAULT_REVISION
+
+
+def in_cache(path: str) -> str:
+    """Give the repository in whose folder of the hub's cache a path lies; empty: in none."""
+    found = _CACHE.search(path)
+    return f"{found[1]}/{found[2]}" if found else ""
 
 
 def is_address(text: str) -> bool:

@@ -12,6 +12,7 @@ from advisor.knowledge.catalogue import TOGETHER
 from advisor.knowledge.merit_scale import card_names
 from advisor.knowledge.names import find_format_candidates, find_framework
 from advisor.knowledge.types import Gpu, Knowledge
+from advisor.models.hub_names import in_cache
 from advisor.models.stored_tensors import Model
 from advisor.reading import find_cards, read_model
 from advisor.reading.format_patterns import library_format
@@ -20,7 +21,6 @@ from advisor.reading.logs import Log
 from advisor.reading.pasted_request import Asked, asked_by, read_pasted
 from advisor.units import GIB
 
-_HUB_FOLDER = re.compile(r"(?:^|.*/)models--([^/]+?)--([^/]+)(?:/.*)?$")
 _BLOB = re.compile(r".*/blobs/sha256[-:]")
 _SHARD = re.compile(r"-\d{5}-of-\d{5}$")
 _ENDING = re.compile(r"\.(?:gguf|safetensors)$", re.IGNORECASE)
@@ -189,9 +189,7 @@ def _spellings(text: str) -> Iterator[str]:
     if _BLOB.match(text):
         return
     text = text.replace("\\", "/").rstrip("/")
-    if hub := _HUB_FOLDER.match(text):
-        text = f"{hub[1]}/{hub[2]}"
-    stem = _SHARD.sub("", _ENDING.sub("", text))
+    stem = _SHARD.sub("", _ENDING.sub("", in_cache(text) or text))
     if stem.count("/") <= 1 and not stem.startswith(("/", ".")):
         yield stem
     last = stem.rpartition("/")[2]

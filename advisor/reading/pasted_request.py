@@ -13,6 +13,7 @@ from msgspec import Struct
 from advisor.errors import RequestError, UserError
 from advisor.knowledge.programs import IN_PYTHON, ProgramFlag, flags_of, unsaid
 from advisor.knowledge.types import Framework, Knowledge, ModelRecord
+from advisor.models.hub_names import in_cache
 from advisor.models.stored_tensors import Model
 from advisor.reading import is_read, read_model
 from advisor.reading.command_lines import Item, Pasted, pasted_of, read_command, visible_cards
@@ -26,8 +27,6 @@ _MOST_CUTS = 40
 _HEREDOC = re.compile(r"(?P<line>[^\n]*)<<\s*-?['\"]?(\w+)['\"]?\n(?P<body>.*?)\n\2\s*$", re.DOTALL)
 _NO_MODEL = re.compile(r"tokenizer|processor|config", re.IGNORECASE)
 _SHARD = re.compile(r"-\d{5}-of-\d{5}$")
-_CACHED = re.compile(r"models--([^/\\]+?)--([^/\\]+)")
-"""A folder of the hub's cache: ``models--Qwen--Qwen3-8B/snapshots/...``."""
 _ENDING = re.compile(r"\.(gguf|safetensors)$", re.IGNORECASE)
 _ON_A_CARD = re.compile(r"=(?:CUDA|ROCm)\d")
 _ON_DISK = (".gguf", ".safetensors", ".json")
@@ -232,8 +231,8 @@ def named_model(text: str, knowledge: Knowledge, framework: Framework) -> tuple[
 
 def _names_in(text: str) -> Iterator[str]:
     """Give what may be the name: of the hub's cache, without folders and endings, or publisher."""
-    if cached := _CACHED.search(text):
-        yield f"{cached[1]}/{cached[2]}"
+    if cached := in_cache(text):
+        yield cached
     stem = _SHARD.sub("", _ENDING.sub("", text.replace("\\", "/").rstrip("/")))
     stem = re.sub(r"[-_]GGUF(?=$|:)", "", stem, flags=re.IGNORECASE)
     if not text.casefold().endswith(_ON_DISK):

@@ -13,6 +13,7 @@ from advisor.knowledge.index import model_words
 from advisor.knowledge.layers import allowed, check_path
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.models import model_from_path, model_from_record
+from advisor.models.hub_names import in_cache
 from advisor.models.stored_tensors import Model
 from advisor.reading import read_model, read_whole
 from advisor.reading.format_patterns import library_format, said_in
@@ -295,8 +296,7 @@ def _of_lost_path(text: str, knowledge: Knowledge) -> ModelRead | None:
     """Read what a path that is not here is called by; one word (``/models/K2``) may be anything."""
     check_path(text)
     plain = text.replace("\\", "/").rstrip("/")
-    cached = _CACHED.search(plain)
-    for name in (*([f"{cached[1]}/{cached[2]}"] if cached else ()), plain.rpartition("/")[2]):
+    for name in (in_cache(plain), plain.rpartition("/")[2]):
         if not re.search(r"\w[-_.: ]\w", name):
             continue
         try:
@@ -306,9 +306,6 @@ def _of_lost_path(text: str, knowledge: Knowledge) -> ModelRead | None:
         line = f"'{text}' is not on this machine: {read.model.name}, which it is called, is sized."
         return replace(read, said=(line, *read.said))
     return None
-
-
-_CACHED = re.compile(r"models--([^/]+?)--([^/]+)")
 
 
 def _is_file_name(text: str) -> bool:
