@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from math import log
 from operator import attrgetter
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,6 +29,7 @@ from advisor.scenario import (
     is_pipeline,
     offloads,
     split_of,
+    split_ways,
     stretches,
     support,
     tensor_ranks,
@@ -47,6 +49,7 @@ from advisor.units import percent
 
 _FULL_BITS = 16
 _NEAR_IN_SIZE = log(3.0)
+_APART: Final = "dp-attention"
 
 
 class Outlook(Struct, frozen=True):
@@ -234,7 +237,7 @@ def copies_heads(scenario: Scenario) -> bool:
 def best_shared(own: Scenario, other: Scenario, knowledge: Knowledge) -> Scenario:
     """Give other weights, cards or programs in stages, where a server's cards would take turns.
 
-    Where other cards would copy heads, the way that holds the most requests.
+    Where other cards would copy heads or a latent cache, the way that holds the most requests.
     """
     stated = own.split or own.stages or other.split or other.stages
     if stated or _weights_where(own) == _weights_where(other):
@@ -245,10 +248,18 @@ def best_shared(own: Scenario, other: Scenario, knowledge: Knowledge) -> Scenari
 
     if is_pipeline(other):
         return next((way for way in in_stages(other) if not memory(way).deficit_bytes), other)
-    if (other.gpus, other.gpu) == (own.gpus, own.gpu) or not copies_heads(other):
+    if (other.gpus, other.gpu) == (own.gpus, own.gpu):
         return other
-    ways = [other, *in_stages(other)]
+    ways = [other, *in_stages(other)] if copies_heads(other) else [other, *attending_apart(other)]
     return max(ways, key=lambda way: memory(way).held_sequences or 0)
+
+
+def attending_apart(scenario: Scenario) -> Iterator[Scenario]:
+    """Give it in attention data parallel, where a tensor split copies a latent cache or heads."""
+    shares = split_of(scenario) == "tensor" and (scenario.stages or 1) == 1
+    copied = shares and (scenario.model.shape.mla is not None or copies_heads(scenario))
+    if copied and scenario.batch >= scenario.gpus and _APART in split_ways(scenario):
+        yield replace(scenario, split=_APART)
 
 
 _weights_where = attrgetter("model.name", "precision", "framework", "gpu", "gpus")

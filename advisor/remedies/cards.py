@@ -15,7 +15,7 @@ from advisor.knowledge import catalogue
 from advisor.knowledge.catalogue import MAKERS, MOSTLY_RENTED, TOGETHER, CardRow, default_backend
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.reading import find_cards
-from advisor.remedies.assessment import copies_heads, in_stages, singly
+from advisor.remedies.assessment import attending_apart, copies_heads, in_stages, singly
 from advisor.remedies.option import (
     Base,
     Option,
@@ -369,15 +369,13 @@ FEWER = Remedy("fewer-gpus", frozenset({"gpu", "gpus"}), "setting", _fewer)
 
 
 def _split_requests(base: Base, *_: object) -> Iterator[Option]:
-    """The same cards and requests, where a latent cache is copied or one card holds the model."""
+    """The same cards and requests, where a cache is copied or one card holds the model."""
     scenario = base.scenario
     if scenario.split or not scenario.batch >= scenario.gpus > 1:
         return
-    copied = scenario.model.shape.mla is not None and split_of(scenario) == "tensor"
-    ways = split_ways(scenario)
-    for way in (*(["dp-attention"] if copied else []), "data"):
-        if way in ways:
-            yield make_option(base, SPLIT, {"split": way}, replace(scenario, split=way))
+    copies = [replace(scenario, split="data")] if "data" in split_ways(scenario) else []
+    for other in (*attending_apart(scenario), *copies):
+        yield make_option(base, SPLIT, {"split": other.split}, other)
 
 
 SPLIT = Remedy("split-requests", frozenset({"split"}), "setting", _split_requests)

@@ -250,8 +250,9 @@ def _completed(
         full.update(_draft_changes(base, full, scenario))
     if scenario.gpu is not own.gpu or scenario.gpus != own.gpus:
         full.update(_card_changes(base, full, scenario))
-    if scenario.stages != own.stages and "stages" not in full:
-        full["stages"] = scenario.stages
+    for shared in ("stages", "split"):
+        if getattr(scenario, shared) != getattr(own, shared):
+            full.setdefault(shared, getattr(scenario, shared))
     stated = full.get("split", request.split)
     if stated and scenario.gpus > 1 and stated != (way := split_of(scenario)):
         full["split"] = way

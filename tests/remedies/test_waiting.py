@@ -7,7 +7,7 @@ import pytest
 from advisor.advice.conclusions import Conclusions
 from advisor.report.assembly import document
 from advisor.report.pages import render_markdown
-from tests.remedies.asking import advised
+from tests.remedies.asking import advised, run_again
 
 SERVERS = ("vLLM", "SGLang", "TGI", "TensorRT-LLM")
 LONG = {"gpu": "RTX 4090", "model": "llama-3.1-8b", "precision": "FP16", "context": 32_768}
@@ -102,3 +102,21 @@ def test_a_smaller_model_that_holds_all_goes_before_what_holds_fewer(
     assert first.action == "smaller-model"
     assert first.memory.held_sequences in {8, None}
     assert first.memory.host_weights_bytes == 0
+
+
+def test_rented_cards_hold_a_latent_cache_once() -> None:
+    asked = {"gpu": "4x H200", "precision": "FP8", "context": 131_072, "framework": "vLLM"}
+    advice = advised(**asked, model="kimi-k2-instruct", batch=32)
+    rented = next(r.option for r in advice.recommendations if r.option.action == "cloud")
+    assert rented.change["split"] == "dp-attention"
+    assert (rented.memory.held_sequences or 32) >= 32
+    again = run_again(advice, rented)
+    assert again.memory.required_bytes == rented.memory.required_bytes
+
+
+def test_copies_of_a_model_go_before_copies_of_its_heads() -> None:
+    asked = {"gpu": "8x MI300X", "context": 16_384, "framework": "SGLang", "batch": 32}
+    advice = advised(**asked, model="qwen3-30b-a3b-instruct-2507")
+    first = advice.recommendations[0].option
+    assert first.change == {"split": "data"}
+    assert first.memory.kv_cache_bytes < advice.memory.kv_cache_bytes
