@@ -199,12 +199,12 @@ def _rate(
     rate = _engine_rate(
         tables, framework.name, engine, gpu=gpu, precision=precision, card=user, prefill=prefill
     )
-    if rate and moe and not user and _of_another_generation(tables, engine, architecture):
-        rate = replace(rate, ranges=(*rate.ranges, "unmeasured_card"))
+    if rate is None:
+        return None
+    far = moe and not user and _of_another_generation(tables, engine, architecture)
+    rate = replace(rate, ranges=(*rate.ranges, "unmeasured_card")) if far else rate
     slower = tables.packed_experts.get(backend) if stored_bits(precision) == PACKED else None
-    if rate is None or slower is None:
-        return rate
-    return replace(rate, expert_efficiency=1 / (1 + slower * rate.efficiency))
+    return replace(rate, expert_efficiency=1 / (1 + slower * rate.efficiency)) if slower else rate
 
 
 _PLAIN_BITS = 16
