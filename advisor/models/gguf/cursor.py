@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.models.architecture import Gguf
-from advisor.models.architectures import FAMILIES
+from advisor.models.architectures.tables import FAMILIES, ONLY_FILES
 from advisor.models.config_keys import Keys
 from advisor.models.shape import Recurrent
 from advisor.models.stored_tensors import fail
@@ -135,69 +135,10 @@ class Cursor:
         fail(self.shown, reason, hint)
 
 
-_ONLY_FILES = (
-    Gguf("minicpm", "minicpm"),
-    Gguf("mpt", "mpt"),
-    Gguf("orion", "orion"),
-    Gguf("qwen", "qwen"),
-    Gguf("xverse", "xverse"),
-    Gguf("bailingmoe", "bailing_moe"),
-    Gguf("grok", "grok-1"),
-    Gguf("eurobert", "eurobert", role="encoder"),
-    Gguf("modern-bert", "modernbert", role="encoder"),
-    Gguf("cohere2moe", "cohere2_moe", period=4, full_first=True),
-    Gguf("plamo3", "plamo3", period=8),
-    Gguf("smallthinker", "smallthinker", period=4, full_first=True, window=4096, fixed_window=True),
-    Gguf("rwkv6", "rwkv6", recurrent="wkv"),
-    Gguf("rwkv6qwen2", "rwkv6qwen2", recurrent="wkv"),
-    Gguf("rwkv7", "rwkv7", recurrent="wkv"),
-    Gguf("arwkv7", "arwkv7", recurrent="wkv"),
-    Gguf("t5encoder", "t5"),
-    Gguf("graniteswitch", "granite_switch"),
-    Gguf("gemma-embedding2", "embedding_gemma2", role="encoder"),
-    *(Gguf(name, name, caching=0) for name in ("dream", "llada", "llada-moe", "rnd1")),
-    *(Gguf(name, name, period=4) for name in ("granite_swa", "maple", "muse-glimmer", "spark2_5")),
-    Gguf("laguna", "laguna", period=4, full_first=True),
-    Gguf("bailingmoe3", "bailingmoe3", recurrent="kda"),
-    Gguf("deepseek32", "deepseek_v32"),
-    Gguf("glm5-next", "glm5_next", recurrent="kda", indexed=(3, 0)),
-    Gguf("kimi-k3", "kimi_k3", recurrent="kda"),
-    Gguf("minimax-01", "minimax", recurrent="lightning"),
-    Gguf("minimax-m3", "minimax_m3", indexed=(1, 1)),
-    *(
-        Gguf(name, name)
-        for name in (
-            "arctic",
-            "bailingmoe2",
-            "chameleon",
-            "codeshell",
-            "cogvlm",
-            "deepseek2-ocr",
-            "grovemoe",
-            "hunyuan_vl",
-            "hy_v3",
-            "hy_v4",
-            "jais",
-            "jais2",
-            "k2-horizon",
-            "maincoder",
-            "mistral4",
-            "nanbeige",
-            "paddleocr",
-            "pangu-embedded",
-            "plamo",
-            "refact",
-            "talkie",
-        )
-    ),
-)
-"""Architectures without a family here: sizes follow from the file alone."""
-
-
 def gguf_families() -> Mapping[str, Gguf]:
     """Give every GGUF architecture that can be read, by name."""
     return {
-        **{known.architecture: known for known in _ONLY_FILES},
+        **{known.architecture: known for known in ONLY_FILES},
         **{
             known.architecture: replace(known, model_type=name)
             for name, family in FAMILIES.items()
