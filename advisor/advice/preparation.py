@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -68,8 +69,8 @@ def _other_problems(request: Request, knowledge: Knowledge) -> Sequence[UserErro
     return []
 
 
-def prepare(request: Request, knowledge: Knowledge) -> Prepared:
-    """Do everything that comes before the rules.
+def prepare(request: Request, knowledge: Knowledge, gave_way: str = "") -> Prepared:
+    """Do everything that comes before the rules; ``gave_way`` as ``Advisor.advise`` has it.
 
     Raises:
         UserError: The request is wrong.
@@ -77,6 +78,8 @@ def prepare(request: Request, knowledge: Knowledge) -> Prepared:
     if not request.gpu:
         raise_problems([_NO_GPU, *_other_problems(request, knowledge)])
     base = estimate(request, knowledge)
+    if stated := gave_way and names.sized_framework(knowledge, gave_way):
+        base = _unstated(replace(base, gave_way=stated))
     limits = find_limits(base.scenario, knowledge, base.memory)
     return _with_facts(base, limits, build_options(base, limits))
 
@@ -138,6 +141,16 @@ def estimate(request: Request, knowledge: Knowledge) -> Base:
     if not now.fits and host_fits(scenario, now.memory):
         speed = estimate_speed(scenario, now.memory, knowledge)
     return Base(request, scenario, now.memory, speed, knowledge)
+
+
+def _unstated(base: Base) -> Base:
+    """Take the framework as chosen, not stated, where the rest of the request leads to it, too."""
+    open_to_others = replace(base.request, framework=None)
+    with suppress(UserError):
+        now = resolved(open_to_others, base.knowledge)
+        if (now.framework, now.precision) == (base.scenario.framework, base.scenario.precision):
+            return replace(base, request=open_to_others)
+    return base
 
 
 _MOST_MEANT = 8

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import wraps
 from itertools import groupby
 from typing import TYPE_CHECKING, TypeVar
@@ -204,10 +204,17 @@ def _same_class(scenario: Scenario, knowledge: Knowledge, framework: Framework) 
     for class_bits in (bits, *(more for more in _USUAL_BITS if 0 < bits < more)):
         found = _of_bits(scenario, knowledge, framework, class_bits)
         equal = (f for f in found if class_bits == bits or not has_slow_kernels(framework, f, gpu))
-        held = [f for f, _ in obtainable(((f, framework) for f in equal), model, gpu, knowledge)]
-        if held:
-            return min(held, key=lambda f: _preference(framework, f, gpu, model))
+        if best := _preferred(equal, framework, scenario, knowledge):
+            return best
     return None
+
+
+def _preferred(
+    formats: Iterable[Format], by: Framework, scenario: Scenario, knowledge: Knowledge
+) -> Format | None:
+    gpu, model = scenario.gpu, scenario.model
+    held = [f for f, _ in obtainable(((f, by) for f in formats), model, gpu, knowledge)]
+    return min(held, key=lambda f: _preference(by, f, gpu, model), default=None)
 
 
 def of_equal_bits(
@@ -216,6 +223,16 @@ def of_equal_bits(
     """Formats of a framework that run here, of the same number of bits."""
     if precision.class_bits is not None:
         yield from _of_bits(scenario, knowledge, framework, precision.class_bits)
+
+
+def of_usual_bits(
+    scenario: Scenario, knowledge: Knowledge, framework: Framework
+) -> Iterator[Format]:
+    """Of the bits that servers have formats of, the most first, give what is preferred."""
+    for bits in reversed(_USUAL_BITS):
+        formats = _of_bits(scenario, knowledge, framework, bits)
+        if found := _preferred(formats, framework, scenario, knowledge):
+            yield found
 
 
 def _of_bits(

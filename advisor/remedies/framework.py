@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Final
 
 from msgspec.structs import replace
@@ -11,7 +12,12 @@ from advisor.estimator.speed_rates import MODELLED_FROM_GPUS
 from advisor.knowledge.catalogue import MAKERS, backends_of
 from advisor.knowledge.merit import FOR_IMAGES
 from advisor.models import text_alone
-from advisor.remedies.format_lists import in_framework, in_placing, other_frameworks
+from advisor.remedies.format_lists import (
+    in_framework,
+    in_placing,
+    of_usual_bits,
+    other_frameworks,
+)
 from advisor.remedies.option import Base, Option, Remedy, cards_hold, make_option, may_help
 from advisor.remedies.search import Plan, that_divide
 from advisor.runtimes import runtime_of
@@ -30,8 +36,7 @@ _PLACED: Final = {"gpu_layers", "cpu_experts"}
 def _others(base: Base, *_: object) -> Iterator[Option]:
     """Other frameworks that run the same or an equally small format on this card."""
     scenario = base.scenario
-    pairs = other_frameworks(scenario, base.knowledge)
-    for precision, framework in (*pairs, *_of_the_publisher(base, pairs), *_as_released(base)):
+    for precision, framework in _pairs(base):
         other = in_framework(base, framework, precision)
         if other and not is_usual_split(other):
             other = that_divide(base, other) or other
@@ -46,13 +51,40 @@ def _others(base: Base, *_: object) -> Iterator[Option]:
             yield make_option(base, FRAMEWORK, change, other, effort=effort)
 
 
+def _pairs(base: Base) -> Sequence[Pair]:
+    """What else runs the request; of servers the one that was stated, where it has a format."""
+    pairs = other_frameworks(base.scenario, base.knowledge)
+    every = [*pairs, *_of_the_publisher(base, pairs), *_as_released(base)]
+    stated = _in_the_stated(base)
+    return [*stated, *(p for p in every if not (stated and p[1].serves_batches))]
+
+
+def _in_the_stated(base: Base) -> Sequence[Pair]:
+    """The largest format with room in the server that was stated and could not run its own."""
+    stated = base.gave_way
+    if stated is None or not stated.serves_batches:
+        return []
+    formats = of_usual_bits(base.scenario, base.knowledge, stated)
+    pairs = [(precision, stated) for precision in formats]
+    held = (p for p in pairs if _has_room(base, in_framework(base, p[1], p[0])))
+    return [*islice(held, 1)]
+
+
+def _has_room(base: Base, other: Scenario | None) -> bool:
+    return other is not None and cards_hold(base, other, roomy=True)
+
+
 def in_a_server(base: Base) -> Iterator[Scenario]:
-    """The first server that is kept up, where many requests do not fit and none was stated."""
+    """The first server that is kept up, where many requests do not fit and none was stated.
+
+    One that was stated and does not run the model goes first.
+    """
     own, known = base.scenario, base.knowledge
     few = own.batch < known.policy["server_from_sequences"] or base.request.framework
     if base.fits or few or own.framework.serves_batches or not _is_for_work(own):
         return
-    for framework in known.frameworks.values():
+    stated = [base.gave_way] if base.gave_way else []
+    for framework in (*stated, *known.frameworks.values()):
         if framework.serves_batches and support.upkeep(framework) is None:
             moved = in_framework(base, framework, own.precision)
             yield from [moved] if moved else []

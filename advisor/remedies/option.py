@@ -87,6 +87,8 @@ class Base(Struct, frozen=True):
     memory: Memory
     speed: Speed | None
     knowledge: Knowledge
+    gave_way: Framework | None = None
+    """The framework that was stated, and could not run what was stated."""
 
     @property
     def card_fits(self) -> bool:

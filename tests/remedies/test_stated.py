@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from advisor import api
 from advisor.advice.preparation import prepare
 from advisor.errors import UserError
 from advisor.scenario.settings import Request
@@ -84,3 +85,26 @@ def test_too_little_ram_for_a_stated_split_gets_a_remedy_or_a_proof(model: str) 
     advice = advisor().advise_on(prepare(request, advisor().knowledge))
     assert advice.scenario.gpu_layers == 0
     assert broken(advisor(), advice) == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "command"),
+    [
+        (
+            {"gpu": "2x RTX 4090", "model": "qwen3.6-27b", "precision": "Q6_K",
+             "framework": "SGLang", "batch": 8},
+            "sglang serve",
+        ),
+        (
+            {"gpu": "2x RTX A6000", "model": "glm-5", "context": 16_384, "framework": "vLLM",
+             "batch": 128},
+            "vllm serve",
+        ),
+    ],
+)  # fmt: skip
+def test_a_server_that_gave_way_is_offered_in_what_it_does_run(
+    asked: dict[str, object], command: str
+) -> None:
+    report = api.advise(**asked)  # type: ignore[arg-type]  # settings
+    assert "What follows is of" in " ".join(report.document.scenario.read_as)
+    assert report.document.recommendations[0].commands[0].text.startswith(command)
