@@ -328,3 +328,9 @@ WRITERS: Mapping[str, Writer] = {
     "break_even.card_asked": lambda d: flag(_is_smallest_card(d)),
 }
 """What is no plain figure of memory and its limits -> its text, from the document."""
+
+
+def copies(doc: Advice, setup: SetupDoc) -> str:
+    """Count the setups that the cards at hand could run side by side, where several ask."""
+    count = 1 if doc.scenario.cards or setup.batch == 1 else doc.scenario.gpus // setup.gpus
+    return str(count) if count > 1 else ""

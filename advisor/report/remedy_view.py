@@ -12,7 +12,7 @@ from advisor.knowledge.names import line_of
 from advisor.remedies import is_uncertain, settings_of, told_by
 from advisor.report import figures as f
 from advisor.report.figures import counted, flag, known, say
-from advisor.report.memory_view import fewer_held, layers_of, runs, sequences_in
+from advisor.report.memory_view import copies, fewer_held, layers_of, runs, sequences_in
 from advisor.report.views import View, article
 from advisor.units import MIB, rate
 
@@ -93,9 +93,7 @@ def _at_hand(doc: Advice, setup: SetupDoc) -> int:
 
 
 def _extra_cards(extra: int) -> str:
-    if extra < 1:
-        return ""
-    return counted("extra", extra)
+    return counted("extra", extra) if extra > 0 else ""
 
 
 def _besides(doc: Advice, item: Recommendation) -> list[str]:
@@ -290,6 +288,7 @@ WRITERS: Mapping[str, Callable[[Advice, Recommendation], str]] = {
     "option.same_line": lambda d, i: _same_line(i.setup.model_family, d.scenario.model.family),
     "option.new_framework": lambda d, i: _new(i.setup.framework, d.scenario.framework),
     "option.step": lambda _, i: next((f"{i.change[k]:,}" for k in _STEPS if k in i.change), ""),
+    "option.copies": lambda d, i: copies(d, i.setup),
     "option.stages": lambda _, i: str(i.change.get("stages", "")),
     "option.stage_cards": lambda _, i: str(i.setup.gpus // (i.change.get("stages") or 1)),
     "option.claimed": lambda _, i: _claimed(i.change.get("gpu_memory_utilization")),
