@@ -12,6 +12,7 @@ from advisor.reading.name_parts import UNSIZED_FILE
 from advisor.reading.sentences import read_sentence
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
+from tests.commands.test_shown import doc
 from tests.reading.test_command_lines import known
 
 
@@ -89,15 +90,14 @@ def test_a_card_beside_a_machine_s_own_memory_names_both() -> None:
         read_sentence(asked, known())
 
 
-def test_a_runtime_for_experts_in_ram_keeps_them_there() -> None:
-    asked = Request(gpu="RTX 4090", model="DeepSeek-R1", framework="KTransformers")
-    assert resolve(asked, known()).cpu_experts == 61
-    stated = Request(gpu="RTX 4090", model="DeepSeek-R1", framework="KTransformers", cpu_experts=9)
-    assert resolve(stated, known()).cpu_experts == 9
-    dense = Request(gpu="RTX 4090", model="qwen3-8b", framework="KTransformers")
-    assert resolve(dense, known()).cpu_experts == 0
-    plain = Request(gpu="RTX 4090", model="DeepSeek-R1", framework="llama.cpp")
-    assert resolve(plain, known()).cpu_experts == 0
+def test_a_runtime_for_experts_in_ram_is_told_as_the_others_that_offload() -> None:
+    asked = {"gpu": "RTX 4090", "model": "DeepSeek-R1", "precision": "Q4_K_M", "ram_gib": 502}
+    for framework in ("KTransformers", "llama.cpp"):
+        found = doc(**asked, framework=framework)
+        assert found.verdict.state == "needs_offload"
+        assert found.recommendations[0].action == "offload-experts"
+    stated = doc(**asked, framework="KTransformers", cpu_experts=61)
+    assert stated.verdict.state == "fits"
 
 
 @pytest.mark.parametrize("framework", ["vLLM", "SGLang", "transformers"])
