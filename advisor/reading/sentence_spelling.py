@@ -24,7 +24,9 @@ _WIDE = str.maketrans(
 )
 """Signs as Chinese writes them."""
 _EXL = r"(?:\s+(?:quants?|quanti[sz]ed|quanti[sz]ation|version|at|in|to|of|with|a))*\s+"
-_FLAGS = re.compile(r"(?<!\w)-{1,2}(?:ts|tensor-split)[\s=]+[\d.,/]+", re.IGNORECASE)
+_FLAGS = re.compile(
+    r"(?<!\w)-{1,2}(?:ts|tensor-split|(?:gpu[-_])?split)[\s=]+\d[\d.,/]*", re.IGNORECASE
+)
 _OLD = r"(?:[^\s,.;?!]+\s+){0,4}?[^\s,.;?!]*\d[^\s,;?!]*"
 _OLD += r"(?:\s+(?:ti|super|xtx?|gre|d|\d{1,3}\s?gb?|laptop|mobile)(?!\w))*"
 _CHANGED = r"(?:upgrad|switch|swapp?|mov|chang|migrat|replac)(?:e|es|ed|ing)?|went|going|go|coming"
@@ -80,6 +82,19 @@ _WRITTEN: Sequence[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]]
         r"\1 | \2",
     ),
     (re.compile(r"\bintel/(?=vllm|llm-scaler)", re.IGNORECASE), ""),
+    (
+        re.compile(
+            r"\bunsloth(?:['\u2019]?s)?\s+(?=(?:dynamic|ud|gguf|quant|i?q\d|\d))", re.IGNORECASE
+        ),
+        "",
+    ),
+    (
+        re.compile(
+            r"(?<![\w.])(\d+(?:\.\d+)?)\s?tb(?=\s+(?:of\s+)?(?:system\s+)?(?:ram|memory|ddr))",
+            re.IGNORECASE,
+        ),
+        lambda said: f"{1024 * float(said[1]):g}GB",
+    ),
     (re.compile(r"\bcore\s+(\d)\s+ultra\s+(?=\d{3})", re.IGNORECASE), r"Core Ultra \1 "),
     (_FILES, lambda said: _told(said[0])),
     (
@@ -121,7 +136,10 @@ _WRITTEN: Sequence[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]]
     ),
     (re.compile(r"\bpython3?\s+-m\s+(vllm|sglang)[\w.]*", re.IGNORECASE), r"\1 "),
     (re.compile(r"(?<!\w)(?:--model(?:[_-]path)?|-m|-hf)[\s=]+(?=[\w./~])", re.IGNORECASE), " "),
-    (re.compile(r"(?<![\w.])([2-9]|1[0-6])(?=[abhlvtp]\d{1,3}s?\b)", re.IGNORECASE), r"\1x "),
+    (
+        re.compile(r"(?<![\w.])([2-9]|1[0-6])(?=(?:[ahlvtp]\d|b\d\d)\d{0,2}s?\b)", re.IGNORECASE),
+        r"\1x ",
+    ),
     (
         re.compile(
             r"(?<=\w)(?<!laptop)\s+with\s+(\d{1,3}\s?gi?b)\b(?:\s+(?:of\s+)?vram)?"

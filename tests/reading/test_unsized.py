@@ -117,3 +117,31 @@ def test_bits_alone_name_the_formats_of_so_many(text: str, bits: int) -> None:
         known(),
     )
     assert scenario.precision.class_bits == bits
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        ("NVILA-8B", "its vision tower and its projector"),
+        ("MiniCPM-o-2_6", "parts that hear and speak"),
+        ("wolfram/miquliz-120b-v2.0", "no list here tells how many it has"),
+        ("Some-Merge-7B", "the model that it is tuned or merged of"),
+    ],
+)
+def test_what_is_missing_of_a_model_is_said(text: str, missing: str) -> None:
+    with pytest.raises(UserError, match=missing):
+        read_model(known(), text)
+
+
+def test_a_word_that_is_typed_for_another_makes_no_fine_tune() -> None:
+    found = read_model(known(), "lama-3-8b")
+    assert (found.model.name, found.model.hf_id) == (
+        "Meta-Llama-3-8B-Instruct", "meta-llama/Meta-Llama-3-8B-Instruct",
+    )  # fmt: skip
+
+
+def test_what_files_hold_beside_the_shape_of_a_plain_model_is_sized_with_its_layers() -> None:
+    counts = read_model(known(), "zai-org/cogvlm2-llama3-chat-19B").model.shape.counts
+    assert counts is not None
+    assert counts.total == 19_503_107_328
+    assert sum(counts.layers) > 0.9 * counts.total
