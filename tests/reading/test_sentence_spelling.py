@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from msgspec.structs import replace
 
 from advisor.errors import RequestError
+from advisor.files import table_rows
 from advisor.reading import find_cards
+from advisor.reading.sentence_spelling import apart
 from advisor.reading.sentences import read_sentence
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
@@ -204,3 +208,19 @@ def test_a_second_model_is_never_a_size_of_the_first_under_another_name() -> Non
     assert both.more == [{"model": "llama 3.3 70b"}]
     drafted = read_sentence("qwen3 32b with qwen3 0.6b as draft on a 4090", known())
     assert (drafted.settings["draft_model"], drafted.left) == ("qwen3 0.6b", [])
+
+
+def test_every_spelling_can_be_written() -> None:
+    for pattern, *written in table_rows("spellings.tsv"):
+        groups = re.compile(pattern).groups
+        assert len(written) < 2, pattern
+        named = [int(number) for number in re.findall(r"\\(\d)", "".join(written))]
+        assert max(named, default=0) <= groups, pattern
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [("core 9 ultra 285", "Core Ultra 9 285"), ("M3Max", "M3 Max"), ("32 b", "32b")],
+)
+def test_a_spelling_is_written_as_others_write_it(said: str, read: str) -> None:
+    assert apart(said).strip() == read
