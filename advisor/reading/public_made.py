@@ -13,7 +13,8 @@ from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.models import built, model_from_record, read_record
 from advisor.models.any_config import read_any
 from advisor.models.architecture import stated_width
-from advisor.models.architectures import FAMILIES, family_of
+from advisor.models.architectures import family_of
+from advisor.models.architectures.tables import FAMILIES
 from advisor.models.config import read_config
 from advisor.models.shape import Counts, Shape, in_layers
 from advisor.models.stored_tensors import PACKED, Model

@@ -144,7 +144,12 @@ def _notes(found: Found) -> list[str]:
 def _firsts(found: Found) -> Iterator[str]:
     for name, row in found.best.items():
         scenario = row.answer.scenario
-        yield f"{_BEST[name]}: {cards_named(scenario)} with {scenario.precision.name}"
+        other = (
+            ""
+            if [scenario.framework.name] == frameworks(found)
+            else f" in {scenario.framework.name}"
+        )
+        yield f"{_BEST[name]}: {cards_named(scenario)} with {scenario.precision.name}{other}"
 
 
 _NO_RAM = "System RAM is not counted: say what there is (--ram 64GB), it may hold a part."

@@ -34,6 +34,15 @@ def test_gpus_for_lists_cards_and_labels_unknown_prices(capsys: Capture) -> None
         assert words in done.out
 
 
+def test_a_first_card_with_another_framework_than_the_rows_shown_names_it(capsys: Capture) -> None:
+    done = run(capsys, "gpus-for", "--model", "qwen3-235b-a22b", "--limit", "3")
+    assert "one sequence, KV cache f16, llama.cpp;" in done.out
+    (fastest,) = [line for line in done.out.splitlines() if line.startswith("Fastest: ")]
+    assert fastest.endswith("in vLLM")
+    (smallest,) = [line for line in done.out.splitlines() if line.startswith("Smallest: ")]
+    assert " in " not in smallest
+
+
 def test_the_same_question_gives_the_same_bytes(capsys: Capture) -> None:
     asked = ("models-for", "--gpu", "RTX 4070", "--prefer", "balanced", "--format", "json")
     assert run(capsys, *asked).out == run(capsys, *asked).out
