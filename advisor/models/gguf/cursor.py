@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from advisor.models.architecture import Gguf
 from advisor.models.architectures.tables import FAMILIES, ONLY_FILES
 from advisor.models.config_keys import Keys
+from advisor.models.recurrent import mamba2_state, mamba_state
 from advisor.models.shape import Recurrent
 from advisor.models.stored_tensors import fail
 
@@ -168,7 +169,7 @@ def recurrent_of(keys: Keys, family: Gguf, hidden: int, width: int) -> Recurrent
         kernel = keys.whole("shortconv.l_cache")
         return Recurrent("conv", hidden * kernel, 0, inner=hidden, conv_kernel=kernel)
     if family.recurrent == "mamba":
-        return _mamba(keys)
+        return mamba_state(*_sizes(keys), keys.whole("ssm.time_step_rank"))
     if family.recurrent == "mamba2":
         return _mamba2(keys)
     if family.recurrent in {"kda", "lightning"}:
@@ -190,35 +191,10 @@ def _by_heads(keys: Keys, family: Gguf, hidden: int) -> Recurrent:
     return Recurrent("deltanet", 3 * inner * kernel, inner * width, inner, conv_kernel=kernel)
 
 
-def _mamba(keys: Keys) -> Recurrent:
-    inner, state, kernel = _sizes(keys)
-    rank = keys.whole("ssm.time_step_rank")
-    return Recurrent(
-        "mamba",
-        conv_elements=inner * kernel,
-        state_elements=inner * state,
-        inner=inner,
-        state=state,
-        conv_kernel=kernel,
-        dt_rank=rank,
-    )
-
-
 def _mamba2(keys: Keys) -> Recurrent:
     inner, state, kernel = _sizes(keys)
     heads, groups = keys.whole("ssm.time_step_rank", most=inner), keys.whole("ssm.group_count")
-    return Recurrent(
-        "mamba2",
-        conv_elements=(inner + 2 * groups * state) * kernel,
-        state_elements=inner * state,
-        inner=inner,
-        groups=groups,
-        state=state,
-        conv_kernel=kernel,
-        dt_rank=heads,
-        heads=heads,
-        head_dim=inner // heads,
-    )
+    return mamba2_state(inner, state, kernel, heads, groups)
 
 
 def _deltanet(keys: Keys) -> Recurrent:
