@@ -105,6 +105,6 @@ def test_too_little_ram_for_a_stated_split_gets_a_remedy_or_a_proof(model: str) 
 def test_a_server_that_gave_way_is_offered_in_what_it_does_run(
     asked: dict[str, object], command: str
 ) -> None:
-    report = api.advise(**asked)  # type: ignore[arg-type]  # settings
+    report = api.advise(**asked)
     assert "What follows is of" in " ".join(report.document.scenario.read_as)
     assert report.document.recommendations[0].commands[0].text.startswith(command)
