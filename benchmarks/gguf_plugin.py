@@ -20,6 +20,11 @@ from types import ModuleType
 from typing import Any
 
 _PACKAGE = "gguf_plugin_alone"
+_IMPORTED = (
+    "get_gguf_extra_tensor_names", "get_gguf_weight_type_map", "gguf_quant_weights_iterator_multi",
+    "maybe_patch_hf_config_from_gguf", "GGUFLoadSpec",
+)  # fmt: skip
+"""What the module imports for work that the mapping does not need."""
 _FEW = 8
 """Layers of the model whose names are mapped; every kind of layer is among the first."""
 
@@ -41,7 +46,9 @@ def main() -> int:
 
 def _kinds() -> list[str]:
     """Types with a language model in transformers, those with an adapter of their own left out."""
-    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+    from transformers.models.auto.modeling_auto import (  # noqa: PLC0415
+        MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    )
 
     return sorted(set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES) - {"gemma3", "gemma3_text"})
 
@@ -49,13 +56,10 @@ def _kinds() -> list[str]:
 def _adapter(folder: Path) -> Any:
     """The plugin's adapter for everything, loaded without vLLM."""
     _module("vllm"), _module("vllm.logger", init_logger=logging.getLogger)
-    unused = dict.fromkeys(
-        ("get_gguf_extra_tensor_names", "get_gguf_weight_type_map", "maybe_patch_hf_config_from_gguf",
-         "gguf_quant_weights_iterator_multi", "GGUFLoadSpec")
-    )  # fmt: skip
+    unused = dict.fromkeys(_IMPORTED)
     for name in ("", ".weights_adapter", ".gguf_utils", ".weight_utils"):
         _module(f"{_PACKAGE}{name}", __path__=[], **unused)
-    base = type("Base", (), {"__init__": lambda self, config=None: None})
+    base = type("Base", (), {})
     _module(f"{_PACKAGE}.weights_adapter.base", BaseGGUFWeightsAdapter=base, **unused)
     name = f"{_PACKAGE}.weights_adapter.default"
     spec = importlib.util.spec_from_file_location(name, folder / "weights_adapter/default.py")
@@ -73,14 +77,14 @@ def _module(name: str, **names: object) -> None:
 
 def _refusal(adapter: Any, kind: str) -> str | None:
     """Why the names of a type cannot be mapped; None where all can."""
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING  # noqa: PLC0415
 
     try:
         config = CONFIG_MAPPING[kind]()
         _shorten(config.get_text_config())
         asked = type("Asked", (), {"hf_config": config, "trust_remote_code": False})
         names = adapter.build_name_map(asked)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001
         return f"{type(error).__name__}: {error}"
     bare = [name for name in names if name.endswith(".") and "exps" not in name]
     return f"maps to {bare[0]}, which no file has" if bare else None
