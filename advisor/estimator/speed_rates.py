@@ -199,13 +199,21 @@ def _rate(
     rate = _engine_rate(
         tables, framework.name, engine, gpu=gpu, precision=precision, card=user, prefill=prefill
     )
+    if rate is None:
+        return None
+    far = moe and not user and _of_another_generation(tables, engine, architecture)
+    rate = replace(rate, ranges=(*rate.ranges, "unmeasured_card")) if far else rate
     slower = tables.packed_experts.get(backend) if stored_bits(precision) == PACKED else None
-    if rate is None or slower is None:
-        return rate
-    return replace(rate, expert_efficiency=1 / (1 + slower * rate.efficiency))
+    return replace(rate, expert_efficiency=1 / (1 + slower * rate.efficiency)) if slower else rate
 
 
 _PLAIN_BITS = 16
+
+
+def _of_another_generation(tables: Tables, engine: EngineSpeed, architecture: str) -> bool:
+    """Say whether an engine was measured on no chip of a generation that is told by its name."""
+    name = next((m.name for m in tables.matches if m.to == architecture), "")
+    return bool(name) and not any(name in card for card in engine.offsets)
 
 
 def _halves_crawl(gpu: Gpu) -> bool:
@@ -341,9 +349,7 @@ def _engine_rate(
     # A card's factor comes on top of every time, and this one was measured with it.
     kernels = tables.kernels_s.get(family, 0.0) * offset
     own_range = f"engine {name}"
-    ranges: tuple[str, ...] = (own_range if own_range in tables.ranges else "other_engine",)
-    if gpu.segment == "mobile":
-        ranges = (*ranges, "laptop")
+    own_range = own_range if own_range in tables.ranges else "other_engine"
     return Rate(
         efficiency=efficiency,
         cache_efficiency=min(efficiency * engine.cache, tables.family.most_efficiency),
@@ -353,8 +359,8 @@ def _engine_rate(
         overlapped=engine.overlapped,
         scale=card or offset,
         evidence="near" if card else "extrapolated",
-        ranges=ranges,
-        small_range=ranges[0],
+        ranges=(own_range, "laptop") if gpu.segment == "mobile" else (own_range,),
+        small_range=own_range,
         cards=engine.cards,
         batch=tables.batch_other,
         prefill=prefill,

@@ -177,3 +177,18 @@ def test_experts_in_16_bits_are_slow_on_vulkan() -> None:
     assert rate("Vulkan", "llama.cpp", "BF16").expert_efficiency < 0.5
     assert rate("ROCm", "llama.cpp", "BF16").expert_efficiency > 0.7
     assert rate("Vulkan", "llama.cpp", "Q8_0").expert_efficiency == 1
+
+
+def test_an_engine_says_less_of_mixtures_on_a_generation_it_was_not_measured_on() -> None:
+    speeds = speeds_of(BUILT_IN)
+    assert speeds
+
+    def ranges(card: str, *, moe: bool) -> tuple[str, ...]:
+        gpu, framework = BUILT_IN.gpus[card], BUILT_IN.frameworks["MLX-LM"]
+        rate = speeds.rate(gpu, "Metal", framework, BUILT_IN.formats["MLX 4-bit"], moe=moe)
+        assert rate
+        return rate.ranges
+
+    assert "unmeasured_card" in ranges("Apple M1 Max", moe=True)
+    assert "unmeasured_card" not in ranges("Apple M1 Max", moe=False)
+    assert "unmeasured_card" not in ranges("Apple M4 Pro", moe=True)
