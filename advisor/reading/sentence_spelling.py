@@ -20,7 +20,9 @@ _WIDE = str.maketrans(
     }
 )
 """Signs as Chinese writes them."""
-_FLAGS = re.compile(r"(?<!\w)-{1,2}(?:ts|tensor-split)[\s=]+[\d.,/]+", re.IGNORECASE)
+_FLAGS = re.compile(
+    r"(?<!\w)-{1,2}(?:ts|tensor-split|(?:gpu[-_])?split)[\s=]+\d[\d.,/]*", re.IGNORECASE
+)
 _OLD = r"(?:[^\s,.;?!]+\s+){0,4}?[^\s,.;?!]*\d[^\s,;?!]*"
 _OLD += r"(?:\s+(?:ti|super|xtx?|gre|d|\d{1,3}\s?gb?|laptop|mobile)(?!\w))*"
 _CHANGED = r"(?:upgrad|switch|swapp?|mov|chang|migrat|replac)(?:e|es|ed|ing)?|went|going|go|coming"
