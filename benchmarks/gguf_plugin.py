@@ -55,7 +55,8 @@ def _kinds() -> list[str]:
 
 def _adapter(folder: Path) -> Any:
     """The plugin's adapter for everything, loaded without vLLM."""
-    _module("vllm"), _module("vllm.logger", init_logger=logging.getLogger)
+    _module("vllm")
+    _module("vllm.logger", init_logger=logging.getLogger)
     unused = dict.fromkeys(_IMPORTED)
     for name in ("", ".weights_adapter", ".gguf_utils", ".weight_utils"):
         _module(f"{_PACKAGE}{name}", __path__=[], **unused)
