@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Final, Literal
 
 from msgspec import Struct, field
 
+from advisor.files import table_rows
 from advisor.models.config_keys import Keys
 from advisor.models.shape import Blocks, Mla, Moe, Recurrent
 
@@ -42,15 +43,11 @@ class Arch(Struct, frozen=True):
         return self.kv_heads * self.head_dim
 
 
-INTERMEDIATE = (
-    "intermediate_size",
-    "ffn_dim",
-    "ffn_hidden_size",
-    "ff_intermediate_size",
-    "n_inner",
-    "d_ff",
-    "hidden_dim",
-)
+NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+    what: tuple(names.split()) for what, names in table_rows("config_names.tsv")
+}
+"""A size -> the keys that config files have for it."""
+INTERMEDIATE = NAMES["width"]
 """Names of the intermediate width in config files."""
 
 Term = Callable[[Arch], int]
@@ -91,24 +88,8 @@ def all_dense(a: Arch) -> str:
     return "D" * a.layers
 
 
-def no_window(_: Arch) -> int | None:
-    """Nothing slides."""
-    return None
-
-
-def no_recurrence(_: Arch) -> Recurrent | None:
-    """No fixed state."""
-    return None
-
-
-def no_latents(_: Arch) -> Mla | None:
-    """Keys and values as they are."""
-    return None
-
-
-def no_experts(_: Arch) -> Moe | None:
-    """No mixture of experts."""
-    return None
+def nothing(_: Arch) -> None:
+    """No window, no experts, no latents, no fixed state."""
 
 
 def no_expert(_: Arch) -> int:
@@ -183,22 +164,6 @@ class Gguf(Struct, frozen=True):
 _NOT_STORED = Gguf("")
 
 
-def laid_out(blocks: Blocks, **how: Any) -> Gguf:
-    """Give the GGUF architecture of layers that are stored in a known way."""
-    return Gguf(blocks.architecture, blocks=blocks, **how)
-
-
-def class_sizes(hidden: int, width: int, layers: int, heads: int, **more: int) -> dict[str, object]:
-    """Give the sizes of a class, of a text model or a tower, as a config states them."""
-    return {
-        "hidden_size": hidden,
-        "intermediate_size": width,
-        "num_hidden_layers": layers,
-        "num_attention_heads": heads,
-        **more,
-    }
-
-
 class Family(Struct, frozen=True):
     """How the parameters and layers of one ``model_type`` follow from its config.
 
@@ -231,10 +196,10 @@ class Family(Struct, frozen=True):
     """The output matrix when it is not tied."""
     kinds: Callable[[Arch], str] = all_full
     ffn_kinds: Callable[[Arch], str] = all_dense
-    window: Callable[[Arch], int | None] = no_window
-    moe: Callable[[Arch], Moe | None] = no_experts
-    mla: Callable[[Arch], Mla | None] = no_latents
-    recurrent: Callable[[Arch], Recurrent | None] = no_recurrence
+    window: Callable[[Arch], int | None] = nothing
+    moe: Callable[[Arch], Moe | None] = nothing
+    mla: Callable[[Arch], Mla | None] = nothing
+    recurrent: Callable[[Arch], Recurrent | None] = nothing
     kv_heads_by_layer: Callable[[Arch], tuple[int, ...] | None] | None = None
     head_groups: Callable[[Arch], tuple[int, ...]] | None = None
     """Heads by layer that cards divide (``Shape.head_groups``)."""
@@ -258,8 +223,6 @@ class Family(Struct, frozen=True):
     """An encoder keeps no cache."""
     encoder_positions: Callable[[Arch], int] | None = None
     """Encoder outputs that decoder layers cache: a fixed number, 0 for the length of the input."""
-    cache_unknown: str = ""
-    """Why the cache cannot be sized although parameters can; a clause, empty if it can."""
     unsupported: tuple[str, ...] = ()
     """Switches that leave the model without an exact count when they are on."""
     uncounted: Callable[[Arch], str] | None = None

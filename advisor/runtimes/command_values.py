@@ -21,14 +21,14 @@ from advisor.scenario import (
     pipeline_ranks,
     sequences_of_a_rank,
     split_of,
+    takes,
     tensor_ranks,
 )
 from advisor.scenario.figures import Memory
 from advisor.scenario.images import image_limit, read_size
 from advisor.scenario.settings import DEFAULT_UBATCH
 
-_PLAIN_CACHE = frozenset({"f16", "auto"})
-_CACHE_PAGE = 256
+_PLAIN_CACHE, _CACHE_PAGE = frozenset({"f16", "auto"}), 256
 _UNSTATED_CONTEXT = 2_048
 """What vLLM and SGLang assume of a model whose config.json names no length."""
 
@@ -378,7 +378,7 @@ _SWITCHES: Mapping[str, Callable[[Started], bool]] = {
     "eager": lambda s: bool(s.scenario.eager),
     "text_only": lambda s: bool(s.scenario.text_only),
     "kv_set": lambda s: s.kv_set,
-    "kv_plain": lambda s: not s.kv_set,
+    "cache_limited": lambda s: not s.kv_set and takes(s.scenario, "cache_limit"),
     "makes_format": lambda s: s.makes_format,
     "own_code": lambda s: _is_listed(s, "own_code"),
     "images_on_request": lambda s: not s.scenario.text_only and _is_listed(s, "images_on_request"),

@@ -1,7 +1,4 @@
-"""Architecture tables, one ``Family`` per ``model_type``, and what a config.json leaves unsaid.
-
-Unsaid are the defaults that a class has in transformers.
-"""
+"""What a config.json leaves unsaid: the defaults that a class has in transformers."""
 
 from __future__ import annotations
 
@@ -12,49 +9,11 @@ from types import MappingProxyType
 from typing import Final, cast
 
 from advisor.files import table_rows
-from advisor.models.architecture import Family
-from advisor.models.architectures.classic import CLASSIC, HASHED
-from advisor.models.architectures.dense import DENSE
-from advisor.models.architectures.encoders import ENCODERS
-from advisor.models.architectures.gemma import GEMMA, GEMMA_WRAPPERS
-from advisor.models.architectures.hybrid import HYBRID
-from advisor.models.architectures.latent import COMPRESSED, KIMI, LATENT
-from advisor.models.architectures.mixtures import MIXTURES
-from advisor.models.architectures.seeing import SEEING
-from advisor.models.architectures.uneven import UNEVEN, UNEVEN_WRAPPERS
+from advisor.models.architecture import NAMES
+from advisor.models.architectures.tables import FAMILIES, WRAPPERS
 from advisor.models.config_keys import Keys
 from advisor.models.shape import Shape
-from advisor.models.vision_towers import OTHER_WRAPPERS, Wrapper
-
-FAMILIES: Final[dict[str, Family]] = {
-    **DENSE, **CLASSIC, **GEMMA, **MIXTURES, **LATENT, **COMPRESSED, **HYBRID, **HASHED, **KIMI,
-    **ENCODERS, **UNEVEN,
-}  # fmt: skip
-_TEXT_ALONE: Final = {
-    "deepseek_v41": "deepseek_v41",
-    "deepseek_vl_v2": "deepseek",
-    "dots_ocr": "qwen2",
-    "hunyuan_vl": "hunyuan_v1_dense",
-    "inkling_mm_model": "inkling",
-    "jina_embeddings_v5_omni": "qwen3",
-    "kimi_k3": "kimi_linear",
-    "moondream1": "phi",
-    "omnivoice": "qwen3",
-    "qwen2_5_omni": "qwen2",
-    "qwen3_omni_moe": "qwen3_moe",
-    "qwen3_tts": "qwen3",
-    "unlimited-ocr": "deepseek",
-    "vibevoice": "qwen2",
-}
-"""Multimodal ``model_type`` -> its text model, where no formula counts the towers."""
-WRAPPERS: Final[dict[str, Wrapper]] = {
-    **OTHER_WRAPPERS,
-    **GEMMA_WRAPPERS,
-    **UNEVEN_WRAPPERS,
-    **SEEING,
-    **{name: Wrapper(text, "", counted=False) for name, text in _TEXT_ALONE.items()},
-}
-"""Multimodal ``model_type``, with its ``version`` where that tells, -> text model and tower."""
+from advisor.models.vision_towers import Wrapper
 
 
 def family_of(name: str) -> str:
@@ -165,8 +124,8 @@ def is_size(key: str) -> bool:
     return _SIZES.search(key) is not None
 
 
-HIDDEN: Final = ("hidden_size", "d_model", "n_embd", "dim", "embed_dim", "emb_dim", "model_dim")
-TEXT_PARTS: Final = ("text_config", "llm_config", "language_config", "text_model_config", "llm_cfg")
+HIDDEN: Final = NAMES["hidden"]
+TEXT_PARTS: Final = NAMES["text part"]
 _VISION: Final = "vision_config"
 
 
@@ -207,24 +166,9 @@ def vision_part(outer: Keys, model_type: str) -> Keys | None:
 
 
 _HARMLESS: Final = re.compile(
-    r"token|_ids?$|^id2|2id$|dropout|drop_|drop$|_eps$|epsilon|init|_act$|_act_|activation|act_fn"
-    r"|rope|rotary|loss|coef|output_|return_|use_cache|^is_|scal(e|ing)|theta|label|prob$|probs"
-    r"|mask|max_position|max_seq|seq_len|seqlen|n_positions|n_ctx|max_length|min_length|temperature"
-    r"|softcap|logit|norm_topk|_method$|_func$|grad|checkpoint|interpol|image_(mean|std)|clip_qkv"
-    r"|residual|time_step|attn_implementation|_fn$|sampling|beam|length_penalty|jitter|dtype"
-    r"|chunk_size|problem|quant|architectures|auto_map|transformers|version|torch|_name|name_or"
-    r"|task_specific|pruned|pretraining_tp|onnx|bad_words|ngram|repetition|diversity|num_return"
-    r"|suppress|forced|flash|fused|parallel|kernel|triton|cpu_|offload|generation|position_embedding"
-    r"|embedding_type|mrope|partial|multiplier|original_|_path|revision|seed|topk_group|n_group"
-    r"|num_expert_group|scoring|router_|moe_router|aux|balance|capacity|group_limited|ep_size"
-    r"|sparse_attention_config|cross_attention_hidden|finetuning|tokenizer|template|license|prefix"
-    r"|suffix|processor|low_memory|upcast|reorder|scale_|attn_factor|yarn|longrope"
-    r"|alibi|use_pos|_pos$|hidden_act|model_type|unsloth|trl|vllm|sep_|pooling|causal|eos"
-    r"|bos|pad|^mup_|^global_attn_every_n_layers$|image_seq|downsample|select_layer|vision_feature|template|summary|classifier|problem"
-    r"|num_attention_heads_per|^use_qk_norm$|^use_gemma_norm$|^full_attention_interval$|routing_bias|^top_[kp]$|expert_overlap"
-    r"|num_hash_layers|^number_of_conv_states$|^chain_hidden|unified_vision_chunk|^index_topk$|multimodal_projector_bias|merged_hidden_size|sinkhorn|select_tail$|^norm_after$|query_pre_attn_scalar|mla_use_nope"
-    r"|qk_head_dim|encoder_attention_heads|renormalize|bias_u|max_window|use_mamba_kernels|rescale|^add_out_norm$|^max_inference|^norm_reduction|lr_|weight_decay|dynamic_(image|patch)|^force_image_size$|^use_thumbnail$|^slice|batch_vision|vision_batch|^image_size$|norm_type|indexer_budget|indexer_compress_ratio$"
+    "|".join(part for row in table_rows("harmless_keys.tsv") for part in row[0].split())
 )
+"""Keys that change no size."""
 _DRAFTS: Final = re.compile(r"nextn|mtp")
 _MOST_NAMED, _MOST_SIZES = 4, 16
 
