@@ -15,13 +15,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.knowledge.types import Format, KvType
-from advisor.remedies.assessment import outlook_of, unserved_context
+from advisor.remedies.assessment import outlook_of, unserved_context, weights_loss
 from advisor.remedies.cards import LARGER, MORE, RENTED
 from advisor.remedies.format_lists import has_quick_kernels, in_placing
 from advisor.remedies.formats import REMEDY as OTHER_FORMAT
 from advisor.remedies.formats import smaller_formats, with_format
 from advisor.remedies.framework import small_step_plans, text_alone_plans
-from advisor.remedies.kv_cache import BATCH, CONTEXT, is_clearly_faster, is_quick
+from advisor.remedies.kv_cache import (
+    BATCH,
+    CONTEXT,
+    is_clearly_faster,
+    is_quick,
+    where_experts_move,
+)
 from advisor.remedies.kv_cache import EXPERTS_DEGREE as EXPERTS
 from advisor.remedies.kv_cache import LAYERS_DEGREE as LAYERS
 from advisor.remedies.machines import on_machines
@@ -45,8 +51,7 @@ from advisor.scenario import Scenario, offloads, split_ways, support
 from advisor.scenario.capability import is_likely_had
 from advisor.scenario.figures import held_percent
 
-_MOST_STEPS, _MOST_FOUND, _FEW_FOUND = 3, 8, 2
-_ALL, _FULL_BITS = 100.0, 16
+_MOST_STEPS, _MOST_FOUND, _FEW_FOUND, _ALL, _FULL_BITS = 3, 8, 2, 100.0, 16
 _FORMAT, _CACHE, _FRAMEWORK, _APART = "format", "cache", "framework", "dp-attention"
 _OTHER_MACHINE = frozenset({MORE.action, LARGER.action, RENTED.action})
 _DEGREES: Sequence[Degree] = (CONTEXT, BATCH, EXPERTS, LAYERS)
@@ -70,9 +75,10 @@ def propose(base: Base, _: object, found: Mapping[str, Option]) -> Iterator[Opti
         yield from _less_lossy(base, gentle, [] if kept else text_alone_plans(base))
     if quick:
         yield from _keeping_context(base, quick, gentle)
+        yield from _fewer_in_ram(base, quick, gentle)
         return
     sets = _gentle_sets(base, gentle, further[0])
-    lost = min((found.quality_cost_percent or 0.0 for found in sets), default=0.0)
+    lost = min((weights_loss(found.scenario) or 0.0 for found in sets), default=0.0)
     if lost > base.knowledge.policy["little_loss_percent"]:
         yield from _less_lossy(base, gentle, [])
     yield from _keeping_context(base, sets, gentle)
@@ -103,15 +109,26 @@ def _with_smaller_cache(base: Base, singles: Sequence[Option], gentle: Bounds) -
                 yield proved(base, REMEDY, plan.then(apart, {"split": _APART}, "setting"))
 
 
+def _fewer_in_ram(base: Base, quick: Sequence[Option], gentle: Bounds) -> Iterator[Option]:
+    """A smaller cache with fewer experts in RAM, where that is clearly faster than any alone."""
+    if not any(option.scenario.cpu_experts for option in quick):
+        return
+    search = replace(_search(base, Plan(base.scenario), gentle), formats=[], degrees=[EXPERTS])
+    sets = search.sets(2) if EXPERTS.applies(base.scenario, gentle) else ()
+    found = (proved(base, REMEDY, plan) for plan in sets)
+    yield from (option for option in found if is_clearly_faster(base, option, quick))
+
+
 def _less_lossy(base: Base, gentle: Bounds, text: Sequence[Plan]) -> Iterator[Option]:
     """The usual format with a part of a mixture in RAM, or a better one without images."""
-    alone = base.scenario.batch == 1 and base.scenario.model.shape.moe
-    for start in _starts(base) if alone else ():
+    own = base.scenario
+    alone, placed = own.batch == 1 and own.model.shape.moe, own.framework.places_layers
+    for start in [*_starts(base), *_where_experts_move(base)] if alone else ():
         search = _search(base, start, gentle)
         moved = next((d for d in search.degrees if d.offloads), None)
-        if moved and (plan := search.usual_with(moved)):
+        plan = search.usual_with(moved) if moved else None
+        if plan and not (placed and plan.scenario.precision is own.precision):
             yield proved(base, REMEDY, plan)
-            break
     yield from _fewest_steps(base, gentle, 1, text)
 
 
@@ -237,6 +254,13 @@ def _starts(base: Base) -> Iterator[Plan]:
     yield _served(Plan(base.scenario))
     if not base.scenario.framework.places_layers and (moved := in_placing(base)):
         yield _served(Plan(moved, {_FRAMEWORK: moved.framework.name}, 1, "rebuild"))
+
+
+def _where_experts_move(base: Base) -> Iterator[Plan]:
+    """The request in llama.cpp, where its own program places layers and moves no experts."""
+    other = where_experts_move(base) if base.scenario.framework.places_layers else None
+    if other and other.framework is not base.scenario.framework:
+        yield _served(Plan(other, {_FRAMEWORK: other.framework.name}, 1, "rebuild"))
 
 
 def _served(plan: Plan) -> Plan:

@@ -58,10 +58,10 @@ def test_a_function_that_is_not_there_is_told(said: object, near: str) -> None:
     assert f"'{near}'" in str(found.value.hint)
 
 
-def test_one_of_a_user_is_not_read_and_said_to_be(tmp_path: Path) -> None:
+def test_one_in_a_copied_folder_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text("families: {}\n")
-    with pytest.raises(KnowledgeError, match="nothing is read from a file of this name"):
-        load_knowledge(tmp_path)
+    assert load_knowledge(tmp_path).models.keys() == load_knowledge().models.keys()
+    assert "llama" in tables._read()["families"]
 
 
 @pytest.mark.parametrize("size", ["n_embd", "d_model", "emb_dim"])
