@@ -18,8 +18,7 @@ from advisor.knowledge.types import Format, KvType
 from advisor.remedies.assessment import outlook_of, unserved_context, weights_loss
 from advisor.remedies.cards import LARGER, MORE, RENTED
 from advisor.remedies.format_lists import has_quick_kernels, in_placing
-from advisor.remedies.formats import REMEDY as OTHER_FORMAT
-from advisor.remedies.formats import smaller_formats, with_format
+from advisor.remedies.formats import had_formats, least_cost, smaller_formats, with_format
 from advisor.remedies.framework import small_step_plans, text_alone_plans
 from advisor.remedies.kv_cache import (
     BATCH,
@@ -47,8 +46,7 @@ from advisor.remedies.search import (
     stretched,
     with_cache,
 )
-from advisor.scenario import Scenario, offloads, split_ways, support
-from advisor.scenario.capability import is_likely_had
+from advisor.scenario import offloads, split_ways, support
 from advisor.scenario.figures import held_percent
 
 _MOST_STEPS, _MOST_FOUND, _FEW_FOUND, _ALL, _FULL_BITS = 3, 8, 2, 100.0, 16
@@ -71,7 +69,7 @@ def propose(base: Base, _: object, found: Mapping[str, Option]) -> Iterator[Opti
     quick = [option for option in enough if is_quick(base, option)]
     kept = any(option.scenario.precision is base.scenario.precision for option in quick)
     yield from () if kept else _by_settings(base, gentle)
-    if _least_cost(singles) > base.knowledge.policy["little_loss_percent"]:
+    if least_cost(singles) > base.knowledge.policy["little_loss_percent"]:
         yield from _less_lossy(base, gentle, [] if kept else text_alone_plans(base))
     if quick:
         yield from _keeping_context(base, quick, gentle)
@@ -145,13 +143,6 @@ def _keeping_context(base: Base, found: Sequence[Option], gentle: Bounds) -> Seq
     if min(kept, default=little + 1) <= little or not found or base.request.context is None:
         return []
     return _gentle_sets(base, replace(gentle, context_kept=1.0), gentle)
-
-
-def _least_cost(singles: Sequence[Option]) -> float:
-    """What the most faithful of other formats with room adds to the loss, %; 0: none known."""
-    roomy = (o for o in singles if o.fits and o.margin != "thin")
-    costs = (o.quality_cost_percent for o in roomy if o.action == OTHER_FORMAT.action)
-    return min((cost for cost in costs if cost is not None), default=0.0)
 
 
 def _lets_wait(base: Base, option: Option) -> bool:
@@ -274,19 +265,12 @@ def _served(plan: Plan) -> Plan:
 
 def _search(base: Base, start: Plan, limits: Bounds) -> _Search:
     scenario = start.scenario
-    formats = _usual(scenario, smaller_formats(base, scenario, limits))
+    formats = had_formats(scenario, smaller_formats(base, scenario, limits))
     if _FRAMEWORK in start.change:
         formats.insert(0, scenario.precision)
     kinds = smaller_caches(base, scenario, limits) if base.memory.kv_cache_bytes else []
     degrees = [degree for degree in _DEGREES if degree.applies(scenario, limits)]
     return _Search(base, start, limits, formats, kinds, degrees)
-
-
-def _usual(scenario: Scenario, formats: Sequence[Format]) -> list[Format]:
-    """Leave out what repositories lack that hold a smaller one of as many bits."""
-    had = [is_likely_had(scenario.framework, one, scenario.model) for one in formats]
-    bits = [one.class_bits if held else 0 for one, held in zip(formats, had, strict=True)]
-    return [f for n, f in enumerate(formats) if had[n] or f.class_bits not in bits[n:]]
 
 
 class _Search(Struct, frozen=True):

@@ -28,6 +28,7 @@ from advisor.remedies.option import (
 )
 from advisor.remedies.search import Bounds, Plan
 from advisor.scenario import Scenario, support
+from advisor.scenario.capability import is_likely_had
 from advisor.scenario.choices import Pair, obtainable
 from advisor.scenario.figures import Memory
 
@@ -44,6 +45,13 @@ def smaller_formats(base: Base, scenario: Scenario, limits: Bounds) -> list[Form
         and can_share(scenario, precision)
         and not support.is_unpacked(precision, scenario.model, scenario.gpu)
     ]
+
+
+def had_formats(scenario: Scenario, formats: Sequence[Format]) -> list[Format]:
+    """Leave out what repositories lack that hold a smaller one of as many bits."""
+    had = [is_likely_had(scenario.framework, one, scenario.model) for one in formats]
+    bits = [one.class_bits if held else 0 for one, held in zip(formats, had, strict=True)]
+    return [f for n, f in enumerate(formats) if had[n] or f.class_bits not in bits[n:]]
 
 
 def with_format(plan: Plan, precision: Format) -> Plan:
@@ -150,6 +158,13 @@ def _is_larger(base: Base, option: Option) -> bool:
     batch, more = base.scenario.batch, other.bits_per_weight != own.bits_per_weight
     held = option.memory.held_sequences or batch
     return more and held >= (base.memory.held_sequences or batch)
+
+
+def least_cost(singles: Sequence[Option]) -> float:
+    """What the most faithful of other formats with room adds to the loss, %; 0: none known."""
+    roomy = (o for o in singles if o.fits and o.margin != "thin")
+    costs = (o.quality_cost_percent for o in roomy if o.action == REMEDY.action)
+    return min((cost for cost in costs if cost is not None), default=0.0)
 
 
 def _weights(memory: Memory) -> int:

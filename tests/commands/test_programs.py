@@ -143,10 +143,8 @@ def test_llama_cpp_holds_the_context_once_per_sequence() -> None:
 
 def test_the_program_that_says_the_most_comes_first_of_several_sequences_one_that_serves() -> None:
     mac = "Apple M4 Max (40-core GPU):128GB"
-    one = made(gpu=mac, model="llama-3.1-8b", precision="MLX 4-bit", framework="MLX-LM")
-    several = made(
-        gpu=mac, model="llama-3.1-8b", precision="MLX 4-bit", framework="MLX-LM", batch=4
-    )
+    one = made(gpu=mac, model="qwen3-8b", precision="MLX 4-bit", framework="MLX-LM")
+    several = made(gpu=mac, model="qwen3-8b", precision="MLX 4-bit", framework="MLX-LM", batch=4)
     assert one[0].program == "mlx_lm.generate"
     assert not one[0].gaps
     assert several[0].program == "mlx_lm.server"

@@ -104,7 +104,7 @@ def test_several_lines_stay_several_lines() -> None:
 
 def test_what_a_command_cannot_say_is_told() -> None:
     found = doc(
-        gpu="M4 Pro:48GB", model="llama-3-8b", precision="MLX 4-bit", framework="MLX-LM", batch=4
+        gpu="M4 Pro:48GB", model="qwen3-8b", precision="MLX 4-bit", framework="MLX-LM", batch=4
     )
     said = " ".join(render_text(found, length="full").split())
     assert "Not in this command: context. The server has no limit to set" in said
