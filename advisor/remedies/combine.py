@@ -377,7 +377,9 @@ class _Search(Struct, frozen=True):
 
     def _needs_all(self, plan: Plan) -> bool:
         """Whether it no longer fits once any part is taken back; else a smaller set is as good."""
-        own = self.start.scenario
+        own, asked = self.start.scenario, self.base.scenario
+        if replace(plan.scenario, framework=asked.framework) == asked:
+            return False
         for part in _PARTS:
             bare = replace(plan.scenario, **{name: getattr(own, name) for name in part.split()})
             if bare != plan.scenario and cards_hold(self.base, bare, roomy=self.limits.roomy):

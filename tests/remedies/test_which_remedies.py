@@ -117,6 +117,15 @@ def test_a_gguf_file_in_a_server_keeps_its_bits_with_experts_in_ram() -> None:
     assert best["cpu_experts"]
 
 
+def test_a_move_of_the_same_format_is_no_set() -> None:
+    given = {"gpu": "RTX 3090", "model": "qwq-32b", "precision": "Q4_K_M", "context": 16384}
+    found = advised(framework="vLLM", ram_gib=64, **given).options
+    moved = [o for o in found if o.change.get("framework") == "llama.cpp" and o.fits]
+    kept = {"framework", "precision"}
+    own = [o for o in moved if set(o.change) <= kept and o.scenario.precision.name == "Q4_K_M"]
+    assert [option.action for option in own] == ["change-framework"]
+
+
 def test_a_server_that_unpacks_what_was_released_gives_way_to_one_that_reads_it() -> None:
     given = {"gpu": "4x L40S", "model": "gpt-oss-120b", "context": 32768, "batch": 128}
     best = first(framework="TensorRT-LLM", **given)
