@@ -351,9 +351,10 @@ def _ollama(calls: Sequence[Invocation], modelfile: str) -> Pasted:
     known = flags_of(BY_MODELFILE)
     items: list[Item] = []
     variables: dict[str, str] = {}
-    model = ""
+    model, cards = "", None
     for call in calls:
-        said = {**call.variables, **said_before(call.words)[0]}
+        before, given = said_before(call.words)
+        said, cards = {**call.variables, **before}, given or cards
         variables |= said
         items += _of_variables(BY_MODELFILE, said)
         at = _where_ollama(call.words)
@@ -366,14 +367,14 @@ def _ollama(calls: Sequence[Invocation], modelfile: str) -> Pasted:
     stated = list(_of_modelfile(modelfile, known))
     if not any(item.sets == "model" for item in stated) and model:
         stated.append(_word_of("model", model))
-    return pasted_of(BY_MODELFILE, [*items, *stated], visible_cards(variables))
+    return pasted_of(BY_MODELFILE, [*items, *stated], visible_cards(variables, cards))
 
 
 def _where_ollama(words: Sequence[str]) -> int:
-    """Find the program among words that may name a container and an image so too."""
+    """Find the program among words that may name a folder, a container and an image so too."""
     named = [at for at, word in enumerate(words) if BY_MODELFILE in word]
     told = (at for at in named if "".join(words[at + 1 : at + 2]) in _SUBCOMMANDS)
-    return next(told, named[0])
+    return next(told, named[-1])
 
 
 def _of_modelfile(text: str, known: Mapping[str, ProgramFlag]) -> Iterator[Item]:

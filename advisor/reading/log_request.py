@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from advisor.errors import RequestError, UserError
-from advisor.knowledge.catalogue import TOGETHER
+from advisor.knowledge.catalogue import MAKERS, TOGETHER
 from advisor.knowledge.merit_scale import card_names
 from advisor.knowledge.names import find_format_candidates, find_framework
 from advisor.knowledge.types import Gpu, Knowledge
@@ -60,11 +60,12 @@ def settings_of(log: Log, knowledge: Knowledge) -> FromLog:
         settings["framework"] = _engine(log.runtime, asked, knowledge)
     gguf = _places_layers(str(settings.get("framework", "")), knowledge)
     ranks = _ranks(log) or (asked.cards if asked else None) or 1
-    card, seen = _cards(log, knowledge, ranks, every=gguf)
+    card, seen = _cards(log, knowledge, ranks, every=gguf or "framework" not in settings)
     _put("gpu", card, seen, settings, unknown)
     model, named, in_name = _model(log, knowledge)
     _put("model", model, named or started, settings, unknown)
-    precision, written = _precision(log, knowledge, in_name, gguf=gguf)
+    computes_in = "" if gguf or format_told(settings, knowledge) else log.text("dtype")
+    precision, written = _precision(log, knowledge, in_name, computes_in)
     if precision or (gguf and not format_told(settings, knowledge)):
         _put("precision", precision, written, settings, unknown)
     settings |= _context(log) | _cache_types(log, knowledge) | _split(log) | _share(log)
@@ -116,7 +117,7 @@ def _cards(log: Log, knowledge: Knowledge, ranks: int, *, every: bool) -> tuple[
         log: What was read.
         knowledge: The cards that are known.
         ranks: How many cards the program was told to take.
-        every: Whether the program takes all cards it is shown.
+        every: Whether all cards that are shown are meant: the program takes them, or there is none.
     """
     found = {device: _card(log, device, name, knowledge) for device, name in log.cards.items()}
     if not found or not all(found.values()):
@@ -158,7 +159,9 @@ def usual_card(log: Log, knowledge: Knowledge) -> str:
     """Name the usual card of the memory that a log shows of a card that it does not name."""
     shown = log.capacity("0") if not log.cards else None
     usual = (knowledge.gpus[name] for name in card_names(knowledge).of_memory) if shown else ()
-    return next((card.name for card in usual if _has(card, shown)), "")
+    backend = log.text("backend")
+    fits = (card for card in usual if not backend or backend in MAKERS[card.vendor].backends)
+    return next((card.name for card in fits if _has(card, shown)), "")
 
 
 def _has(card: Gpu, shown: float | None) -> bool:
@@ -227,9 +230,13 @@ def _same_size(log: Log, model: Model) -> bool:
 # ---- settings
 
 
-def _precision(log: Log, knowledge: Knowledge, in_name: str, *, gguf: bool) -> tuple[str, str]:
+def _precision(log: Log, knowledge: Knowledge, in_name: str, computes_in: str) -> tuple[str, str]:
+    """Give the format of the weights, else what the log calls it.
+
+    The type that is computed in is theirs only where nothing says that they are quantised.
+    """
     stated = log.text("precision")
-    for text in (stated, in_name, "" if gguf else log.text("dtype")):
+    for text in (stated, in_name, "" if stated else computes_in):
         try:
             if text and find_format_candidates(knowledge, text):
                 return text, ""

@@ -107,6 +107,11 @@ class Log(Struct):
         """Whether a figure is said of each card alike."""
         return any(said.of == "card" for said in self._of(name))
 
+    def alone(self, name: str) -> str:
+        """Name the only card that a figure is said of; empty where all or several are."""
+        found = [said for said in self._of(name) if not is_host(said.device)]
+        return found[0].device if len(found) == 1 and found[0].of == "device" else ""
+
     def capacity(self, device: str) -> float | None:
         """Give the memory of a card, bytes."""
         said = self.said.get(("capacity", device))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Final
@@ -37,7 +38,7 @@ from advisor.reading.name_parts import (
 from advisor.reading.public_list import PublicModel, bare_key, every_named, find_public
 from advisor.reading.public_made import SAME_WITHIN
 from advisor.reading.public_sizing import model_of, model_unlisted
-from advisor.reading.published import is_draft
+from advisor.reading.published import abridged, is_draft
 
 _FREE: Final = re.compile(r"a\d+(?:\.\d+)?b|\d{4}|\d+k|\d+e")
 _MOST_TOKENS: Final = 40
@@ -192,12 +193,8 @@ def _release(knowledge: Knowledge, tokens: tuple[str, ...]) -> ModelRecord | Non
 
 
 def _only_free(core: Sequence[str], wanted: Sequence[str]) -> bool:
-    left = list(core)
-    for word in wanted:
-        if word not in left:
-            return False
-        left.remove(word)
-    return bool(left) and all(_FREE.fullmatch(word) for word in left)
+    left, lacks = Counter(core) - Counter(wanted), Counter(wanted) - Counter(core)
+    return not lacks and bool(left) and all(map(_FREE.fullmatch, left))
 
 
 @by_identity
@@ -307,7 +304,10 @@ def loosely(knowledge: Knowledge, text: str, parts: NameParts, said: FormatSaid)
         raise names.unknown_model(knowledge, text)
     record = names.find_model(knowledge, text)
     tokens = set(model_words(text))
-    if any(_tells_family(spelling, tokens) for spelling in (record.name, *record.aliases)):
+    told = any(_tells_family(spelling, tokens) for spelling in (record.name, *record.aliases))
+    own = {*model_words(record.name)}
+    more = (own.difference(model_words(one.name)) for one in abridged(said.rest, ()))
+    if told and not any(any(map(_tells_kind, one)) for one in more):
         return record
     raise names.unknown_model(knowledge, text)
 

@@ -78,8 +78,7 @@ def asked_by(pasted: Pasted, knowledge: Knowledge) -> Asked:
         settings.setdefault("precision", precision)
     if meant.drafts_with:
         _with_draft(meant, knowledge, framework)
-    known = _record_of(model, knowledge)
-    _with_dtype(settings, pasted, known)
+    _with_dtype(settings, pasted, known := _record_of(model, knowledge))
     if framework.usual_formats and known and _is_plain(known, meant.named):
         settings.setdefault("precision", _AS_HELD)
     own_context, said = "context" not in settings, pasted.said()
@@ -190,9 +189,10 @@ def _count_layers(meant: Meant, model: Model) -> None:
         elif kept:
             meant.settings["cpu_experts"] = kept
         if kept is not None and _ON_A_CARD.search(meant.cpu_tensors):
-            meant.not_sized.append(
-                "Which card holds which layers (-ot) is not sized: all are taken to be filled."
-            )
+            told = "Which card holds which layers (-ot) is not sized: all are taken to be filled."
+            meant.not_sized.append(told)
+    if not model.shape.moe and meant.settings.pop("cpu_experts", None):
+        meant.not_sized.append(f"{model.name} has no experts, so none are kept in system RAM.")
 
 
 def _attend_apart(meant: Meant, model: Model) -> None:

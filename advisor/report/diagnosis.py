@@ -38,7 +38,7 @@ class Row(Struct, frozen=True):
     far: bool
     """Whether ours is far off: more than 10 %, and of memory more than 0.3 GiB."""
     each_card: bool
-    """Whether it is of the fullest card, not of all together."""
+    """Whether it is of one card, the fullest or the one that is named, not of all together."""
     line: int
     """Line of the log where it stands. [line from 1]"""
 
@@ -103,7 +103,9 @@ def _rows(log: Log, doc: Advice | None) -> Iterator[Row]:
     for name, unit, logged, whole, share in _pairs(log, doc):
         if logged is None:
             continue
-        each = unit == "bytes" and log.each(name)
+        several = doc is not None and doc.scenario.gpus > 1
+        alone = name == "capacity" and several and bool(log.alone(name))
+        each = unit == "bytes" and (log.each(name) or alone)
         ours = share if each else whole
         place = log.place(name) or log.place(name.removesuffix("_in_ram"))
         yield _row(name, unit, logged, ours, each=each, line=place)
@@ -124,7 +126,12 @@ _Pair = tuple[str, Unit, float | None, float | None, float | None]
 
 def _pairs(log: Log, doc: Advice | None) -> Iterator[_Pair]:
     ours = _Ours(doc)
-    yield "capacity", "bytes", log.on_cards("capacity"), *ours.memory("capacity_bytes")
+    yield (
+        "capacity",
+        "bytes",
+        log.on_cards("capacity"),
+        *ours.memory("capacity_bytes", log.alone("capacity")),
+    )
     yield "free", "bytes", log.on_cards("free"), None, None
     yield "others", "bytes", log.on_cards("others"), None, None
     yield "claimed", "bytes", log.figure("claimed"), *ours.memory("usable_bytes")
@@ -162,12 +169,13 @@ class _Ours:
     def __init__(self, doc: Advice | None) -> None:
         self._doc = doc
 
-    def memory(self, name: str) -> tuple[float | None, float | None]:
-        """Give a figure over all cards and on the fullest one."""
+    def memory(self, name: str, device: str = "") -> tuple[float | None, float | None]:
+        """Give a figure over all cards, and on one of them: this one, or the fullest."""
         if self._doc is None:
             return None, None
         memory = self._doc.memory
         each = [getattr(card, name) for card in memory.per_gpu]
+        each = [each[int(device)]] if device.isdecimal() and int(device) < len(each) else each
         return getattr(memory, name), max(each) if each else None
 
     def whole(self, *parts: str) -> float | None:

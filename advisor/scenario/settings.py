@@ -51,9 +51,11 @@ class Stated(Struct, frozen=True, kw_only=True):
     )] = None
     eager: Annotated[bool | None, Setting(
         "Without CUDA graphs (vLLM, SGLang): on or off.", _MEMORY, "off",
+        called=("enforce-eager", "disable-cuda-graph"),
     )] = None
     text_only: Annotated[bool | None, Setting(
         "Leave the part that reads images out: on or off.", _MEMORY, "off",
+        called=("no-mmproj", "language-model-only"),
     )] = None
     images: Annotated[int | None, Setting("Images of a prompt.", _MEMORY, "none", most=4096)] = None
     image_size: Annotated[str | None, Setting(

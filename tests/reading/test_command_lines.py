@@ -124,6 +124,15 @@ def test_every_pattern_of_tensors_counts_and_cards_in_them_are_told() -> None:
     assert any("Which card holds which layers" in line for line in found.not_sized)
 
 
+@pytest.mark.parametrize("flag", ["--n-cpu-moe 10", "--cpu-moe", "-ot exps=CPU"])
+def test_a_dense_model_has_no_experts_to_move(flag: str) -> None:
+    dense = asked(f"llama-server -m Qwen3-8B-Q4_K_M.gguf -ngl 99 {flag}")
+    assert "cpu_experts" not in dense.settings
+    assert any("has no experts" in line for line in dense.not_sized)
+    mixture = asked(f"llama-server -m Qwen3-30B-A3B-Q4_K_M.gguf -ngl 99 {flag}")
+    assert mixture.settings["cpu_experts"]
+
+
 def test_flags_that_only_a_fork_has_tell_the_fork() -> None:
     plain, fork = (
         read_command(f"llama-server -m Qwen3-30B-A3B-Q4_K_M.gguf -c 4096 {more}").tool
@@ -212,6 +221,17 @@ def test_variables_of_programs_are_flags_too() -> None:
     tgi = asked("docker run -e MAX_TOTAL_TOKENS=4096 ghcr.io/huggingface/text-generation-inference "
                 "--model-id Qwen/Qwen3-8B")  # fmt: skip
     assert tgi.settings["context"] == 4096
+
+
+@pytest.mark.parametrize("runs", [" run qwen3:8b", "\ndocker exec -it ollama ollama run qwen3:8b"])
+def test_a_folder_and_a_container_may_be_called_as_ollama(runs: str) -> None:
+    line = (
+        "docker run -d --gpus=all -v ollama:/root/.ollama -p 11434:11434 --name ollama"
+        f" ollama/ollama{runs}"
+    )
+    assert not read_command(line).unknown
+    assert asked(line).settings["model"] == "qwen3:8b"
+    assert (asked(line).cards, asked(line.replace("all", "1")).cards) == (None, 1)
 
 
 def test_ollama_with_its_variables_and_its_modelfile() -> None:

@@ -120,6 +120,76 @@ def test_a_card_that_is_not_named_is_the_usual_one_of_its_memory() -> None:
     assert not any("names no card" in remark for remark in named.remarks)
 
 
+def test_memory_that_rocm_ran_out_of_is_no_card_of_another_maker() -> None:
+    text = (
+        "torch.OutOfMemoryError: {} out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total"
+        " capacity of 15.98 GiB of which 1.00 GiB is free.\n"
+    )
+    found = {}
+    for name in ("HIP", "CUDA"):
+        log = read_log(None, io.BytesIO(text.format(name).encode()))
+        made, _ = diagnose(log, Request(model="llama-3.1-8b"), advisor())
+        found[name] = advisor().knowledge.gpus[str(made.settings["gpu"])].vendor
+    assert found == {"HIP": "AMD", "CUDA": "NVIDIA"}
+
+
+@pytest.mark.parametrize(
+    ("gpu", "device", "shown", "ours"),
+    [("2x RTX 3090", 0, 23.69, 24), ("RTX 3090 + RTX 3060:12GB", 1, 11.69, 12)],
+)
+def test_the_memory_of_one_card_stands_beside_that_of_the_same_card(
+    gpu: str, device: int, shown: float, ours: int
+) -> None:
+    text = (
+        f"CUDA out of memory. Tried to allocate 2.00 GiB. GPU {device} has a total capacity of"
+        f" {shown} GiB of which 1.00 GiB is free.\n"
+    )
+    found = answered({"text": text, "flags": {"model": "llama-3.1-8b", "gpu": gpu}})
+    row = next(row for row in found.comparison if row.figure == "capacity")
+    assert row.computed == ours * 2**30
+    assert row.each_card
+
+
+@pytest.mark.parametrize(
+    ("second", "total", "taken"),
+    [
+        ("RTX 3090", 24576, "2x GeForce RTX 3090"),
+        ("RTX 3060", 12288, "GeForce RTX 3090 + GeForce RTX 3060"),
+    ],
+)
+def test_a_table_alone_tells_all_cards_of_the_machine(second: str, total: int, taken: str) -> None:
+    text = (
+        "|   0  NVIDIA GeForce RTX 3090        Off |   00000000:01:00.0 Off |      N/A |\n"
+        "|  0%   45C    P8       20W /  350W |      10MiB /  24576MiB |      0%  Default |\n"
+        f"|   1  NVIDIA GeForce {second}        Off |   00000000:02:00.0 Off |      N/A |\n"
+        f"|  0%   40C    P8       12W /  170W |       5MiB /  {total}MiB |      0%  Default |\n"
+    )
+    assert settings_of(read(text), advisor().knowledge).settings["gpu"] == taken
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        (
+            "server_args=ServerArgs(model_path='Qwen/Qwen2.5-32B-Instruct-AWQ', dtype='float16',"
+            " quantization=None, tp_size=1)\nLoad weight end. type=Qwen2ForCausalLM,"
+            " dtype=torch.float16, avail mem=4.2 GB, mem usage=18.1 GB.\n"
+        ),
+        (
+            "Initializing a V1 LLM engine (v0.9.1) with config:"
+            " model='RedHatAI/Meta-Llama-3.1-8B-Instruct-FP8-dynamic', dtype=torch.bfloat16,"
+            " max_seq_len=8192, tensor_parallel_size=1, quantization=compressed-tensors,\n"
+        ),
+        (
+            "Initializing a V1 LLM engine (v0.9.1) with config: model='meta-llama/Llama-3.1-8B',"
+            " dtype=torch.bfloat16, max_seq_len=8192, quantization=compressed-tensors,\n"
+        ),
+    ],
+)
+def test_what_is_computed_in_is_no_format_of_quantised_weights(text: str) -> None:
+    assert "precision" not in settings_of(read(text), advisor().knowledge).settings
+
+
 def test_a_tag_tells_its_format() -> None:
     text = "model requires more system memory (39.4 GiB) than is available (30.0 GiB)\n"
     log = read_log(None, io.BytesIO(text.encode()))

@@ -750,3 +750,11 @@ def test_of_two_releases_of_one_size_the_first_is_sized() -> None:
     assert read.said[0] == "'Deepseek V3/R1' names two of one size: DeepSeek-V3 is sized."
     with pytest.raises(UserError):
         model_named("qwen 2.5/3", KNOWN)
+
+
+def test_a_whole_name_is_not_a_model_of_another_kind_that_begins_so() -> None:
+    read = model_named("snowflake-arctic", KNOWN)
+    assert read.model.name == "snowflake-arctic-instruct"
+    assert read.model.parameters > 4e11
+    assert "read as snowflake-arctic-instruct" in read.said[0]
+    assert model_named("snowflake arctic embed", KNOWN).model.parameters < 1e9
