@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -59,7 +59,9 @@ def find(
     rows = rows or list(_read_as(known, text))
     if not rows:
         message = f"nothing here is called '{text}'"
-        raise RequestError(message, hint=_nearest(known, text))
+        raise RequestError(message, hint=_near(known, text) or _HOW)
+    if all(kind == "public list" for kind, *_ in rows) and (near := _near(known, text)):
+        typer.echo(near)
     for line in aligned(rows):
         typer.echo(line)
 
@@ -126,14 +128,17 @@ def _read_as(known: Knowledge, text: str) -> Iterator[tuple[str, ...]]:
             yield from (tuple(row) for row in search(known, name) if name in row)
 
 
-def _nearest(known: Knowledge, text: str) -> str:
-    """Name what is nearest of everything that has a name."""
+_HOW: Final = "Search for a part of the name, such as 4090 or qwen3."
+
+
+def _near(known: Knowledge, text: str) -> str:
+    """Name what is nearest of everything that has a name; empty where nothing is near."""
     tables = (known.models, known.formats, known.kv_types, known.frameworks)
     other = did_you_mean(text, [name for table in tables for name in table])
     cards = near_cards(known, text)
     if cards and (not other or names_a_series(text)):
         return did_you_mean_cards(cards)
-    return other or "Search for a part of the name, such as 4090 or qwen3."
+    return other
 
 
 def check(

@@ -66,3 +66,12 @@ def test_a_search_without_a_find_names_the_nearest(capsys: Capture, text: str, n
 def test_a_search_reads_cards_as_people_say_them(capsys: Capture) -> None:
     done = run(capsys, "knowledge", "find", "dual 3090")
     assert "GeForce RTX 3090 " in done.out
+
+
+@pytest.mark.parametrize(("text", "near"), [("quen3", "Qwen3"), ("mistrall", "Mistral")])
+def test_a_search_that_only_the_public_list_answers_names_the_nearest_known_first(
+    capsys: Capture, text: str, near: str
+) -> None:
+    first, *listed = run(capsys, "knowledge", "find", text).out.splitlines()
+    assert near in first
+    assert any(line.startswith("public list") for line in listed)
