@@ -81,7 +81,7 @@ def test_the_program_is_told_apart_by_the_contents_of_every_module(
 
 
 ASKED = ("advise", "--gpu", "RTX 4090", "--model", "phi-3-medium", "--format", "json")
-KINDS = {"knowledge", "rules", "shapes", "template", "vocabulary"}
+KINDS = {"architectures", "knowledge", "rules", "shapes", "template", "vocabulary"}
 
 
 def asked(*more: str) -> subprocess.CompletedProcess[str]:

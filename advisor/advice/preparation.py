@@ -164,8 +164,8 @@ def request_warnings(base: Base) -> tuple[str, ...]:
     found += variant_warnings(base.request, scenario, base.knowledge)
     if scenario.batch > 1 and (why := support.in_turn(scenario)):
         found.append(
-            f"{scenario.framework.name} answers requests to {scenario.model.name} one at a time: "
-            f"{why}. Several at once are sized all the same."
+            f"{scenario.framework.name} answers one request at a time here: {why}. "
+            "All are sized at once."
         )
     if not any(line.startswith(f"'{base.request.model}'") for line in scenario.read_as):
         found += published_warnings(base.request, scenario)

@@ -329,7 +329,7 @@ def machines_said(gpu: Gpu, count: int) -> tuple[str, ...]:
     if count == 1 or not are_machines(gpu):
         return ()
     told = f"{count}x {gpu.name} are {count} machines that share the model over their network: "
-    told += "memory is sized, speed is not, and each has to be started as the runtime's guide says."
+    told += "memory alone is sized. Start each by the runtime's guide."
     return (told,)
 
 

@@ -60,7 +60,7 @@ def test_a_report_keeps_to_its_length(
 def test_what_is_left_out_are_reasons_and_never_what_to_do(advisor: Advisor) -> None:
     doc = document(advisor.advise(request_from(LONG[0])))
     short = written(doc, "short")
-    assert short.unsaid.startswith("Not in this command: images. ")
+    assert short.unsaid.startswith("Not in this command: context and images.")
     assert short.remedies[0].unsaid == "Not in this command: context and images."
     assert short.first == " ".join(doc.recommendations[0].text.split())
 

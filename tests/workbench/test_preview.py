@@ -46,7 +46,7 @@ def test_placeholders_come_with_the_values_that_the_text_holds(
     whole = f"{shown.title} {shown.text}"
     assert shown.use.printed["option.required"]
     assert all(value in whole for value in shown.use.printed.values())
-    assert shown.use.asked["option.fits"] == "yes"
+    assert shown.use.asked["option.quality_small"] == "yes"
     assert "variation" not in shown.use.asked
 
 
