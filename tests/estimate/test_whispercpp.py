@@ -53,7 +53,7 @@ def test_the_file_is_fetched_and_packed_by_its_own_name(capsys: Capture) -> None
 def test_it_answers_one_at_a_time_and_runs_no_other_models(capsys: Capture) -> None:
     asked = ("--gpu", "RTX 3060 12GB", "--framework", "whisper.cpp")
     said = run(capsys, "advise", *asked, "--model", "whisper-small", "--batch", "4").out
-    assert "answers requests to whisper-small one at a time" in " ".join(said.split())
+    assert "answers one request at a time here" in " ".join(said.split())
     done = run(capsys, "advise", *asked, "--model", "qwen3-8b", "--fail-unless-fits")
     assert (done.code, "does not support the architecture 'qwen3'" in done.err) == (1, True)
 
