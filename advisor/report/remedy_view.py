@@ -25,7 +25,7 @@ _SAME_SPEED = 0.03
 _SMALL_LOSS = 1.0
 _NOT_FREE = "line.fits-not", "line.filled"
 _STEPS = ("ubatch", "max_num_batched_tokens")
-_MEMORY = "text_only", _STEPS[1], "gpu_memory_utilization", "eager", "split", "stages"
+_MEMORY = "text_only", *_STEPS[1:], "gpu_memory_utilization", "eager", "split", "stages"
 
 
 def caveats_of(told: Mapping[str, str]) -> list[str]:

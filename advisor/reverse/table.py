@@ -142,13 +142,10 @@ def _notes(found: Found) -> list[str]:
 
 
 def _firsts(found: Found) -> Iterator[str]:
+    shown = frameworks(found)
     for name, row in found.best.items():
-        scenario = row.answer.scenario
-        other = (
-            ""
-            if [scenario.framework.name] == frameworks(found)
-            else f" in {scenario.framework.name}"
-        )
+        scenario, used = row.answer.scenario, row.answer.scenario.framework.name
+        other = "" if shown == [used] else f" in {used}"
         yield f"{_BEST[name]}: {cards_named(scenario)} with {scenario.precision.name}{other}"
 
 
