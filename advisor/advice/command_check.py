@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from advisor.advice import Advisor
 from advisor.advice.conclusions import Conclusions
-from advisor.advice.preparation import usual_context
+from advisor.advice.preparation import usual_tokens
 from advisor.errors import RequestError, UserError
 from advisor.estimator import estimate_memory
 from advisor.knowledge.catalogue import Cards
@@ -117,9 +117,7 @@ def _with_its_context(request: Request, knowledge: Knowledge) -> Request:
         scenario = resolve(request, knowledge)
     except UserError:
         return request
-    taken, trained = usual_context(scenario), scenario.model.trained_context_tokens
-    own = min(int(taken), trained or int(taken)) if taken.isdigit() else None
-    return replace(request, context=own)
+    return replace(request, context=usual_tokens(scenario))
 
 
 def _unasked(request: Request, knowledge: Knowledge) -> Request:

@@ -331,7 +331,7 @@ def context_warnings(base: Base) -> Iterator[str]:
     taken = usual_context(scenario)
     if base.request.context or not base.request.framework or not taken or not trained:
         return
-    tokens = trained if not taken.isdigit() else min(int(taken), trained)
+    tokens = usual_tokens(scenario) or trained
     if tokens == scenario.context_tokens:
         return
     alone = replace(with_batch(scenario, 1), context_tokens=tokens)
@@ -349,6 +349,12 @@ def context_warnings(base: Base) -> Iterator[str]:
     else:
         on = " on the fullest card" if scenario.gpus > 1 else ""
         yield f"{began} and should not start here: {gib(missing)} is missing{on}."
+
+
+def usual_tokens(scenario: Scenario) -> int | None:
+    """Give the tokens that a framework takes by itself, where it takes a number of them."""
+    taken, trained = usual_context(scenario), scenario.model.trained_context_tokens
+    return min(int(taken), trained or int(taken)) if taken.isdigit() else None
 
 
 def usual_context(scenario: Scenario) -> str:
