@@ -53,7 +53,7 @@ def test_the_wheel_carries_data_and_its_compiled_form(wheel: Path) -> None:
         "advisor/py.typed",
     ):
         assert expected in names
-    for kind in ("knowledge", "rules", "shapes", "vocabulary"):
+    for kind in ("architectures", "knowledge", "rules", "shapes", "vocabulary"):
         assert any(n.startswith(f"advisor/data/compiled/{kind}-") for n in names), kind
     assert not any(n.startswith(("tests/", "benchmarks/")) for n in names)
 

@@ -11,40 +11,29 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from advisor.estimator.gguf_tensors import Tensor
+from advisor.files import table_rows
 from advisor.knowledge.types import GgmlType
 
+
+class FileType(NamedTuple):
+    """A row of ``knowledge/gguf_file_types.tsv``, with the types that its rules give."""
+
+    name: str
+    number: str = ""
+    format: str = ""
+    base: str = "-"
+    """Of a tensor without a rule of its own."""
+    values: str = "-"
+    down: str = "-"
+    falcon_down: str = "-"
+    output: str = "-"
+    output_8_experts: str = "-"
+    key_query: str = "-"
+
+
+_FILE_TYPES = {row[0]: FileType(*row) for row in table_rows("gguf_file_types.tsv")}
 BASE_TYPES: Mapping[str, str] = {
-    "F32": "F32",
-    "F16": "F16",
-    "BF16": "BF16",
-    "Q8_0": "Q8_0",
-    "Q6_K": "Q6_K",
-    "Q5_K_M": "Q5_K",
-    "Q5_K_S": "Q5_K",
-    "Q5_0": "Q5_0",
-    "Q5_1": "Q5_1",
-    "Q4_K_M": "Q4_K",
-    "Q4_K_S": "Q4_K",
-    "Q4_0": "Q4_0",
-    "Q4_1": "Q4_1",
-    "IQ4_XS": "IQ4_XS",
-    "IQ4_NL": "IQ4_NL",
-    "Q3_K_L": "Q3_K",
-    "Q3_K_M": "Q3_K",
-    "Q3_K_S": "Q3_K",
-    "Q2_K": "Q2_K",
-    "Q2_K_S": "Q2_K",
-    "IQ3_M": "IQ3_S",
-    "IQ3_S": "IQ3_S",
-    "IQ3_XS": "IQ3_S",
-    "IQ3_XXS": "IQ3_XXS",
-    "IQ2_M": "IQ2_S",
-    "IQ2_S": "IQ2_XS",
-    "IQ2_XS": "IQ2_XS",
-    "IQ2_XXS": "IQ2_XXS",
-    "IQ1_M": "IQ1_M",
-    "IQ1_S": "IQ1_S",
-    "MXFP4_MOE": "MXFP4",
+    name: one.base for name, one in _FILE_TYPES.items() if one.base != "-"
 }
 """File type -> type of a tensor without a rule of its own."""
 
@@ -134,62 +123,25 @@ _WHEN: Mapping[str, Callable[[Site], bool]] = {
     "spread": lambda s: _more_bits(s.number, s.up_to),
     "spread, 8 experts": lambda s: s.experts == _MIXTRAL_EXPERTS and _more_bits(s.number, s.up_to),
 }
-_Choices = tuple[tuple[str, str], ...]
-_ALL_Q4: _Choices = (("always", "Q4_K"),)
-_V: Mapping[str, _Choices] = {
-    "Q2_K": (("grouped", "Q4_K"), ("always", "Q3_K")),
-    "Q2_K_S": (("grouped", "Q4_K"),),
-    "IQ3_XXS": (("grouped", "Q4_K"),),
-    "IQ3_XS": (("grouped", "Q4_K"),),
-    "IQ3_S": (("grouped", "Q4_K"),),
-    "IQ3_M": _ALL_Q4,
-    "Q3_K_M": (("first two", "Q5_K"), ("always", "Q4_K")),
-    "Q3_K_L": (("always", "Q5_K"),),
-    "IQ4_NL": (("grouped", "Q5_K"),),
-    "IQ4_XS": (("grouped", "Q5_K"),),
-    "Q4_K_S": (("first four", "Q5_K"),),
-    "Q4_K_M": (("spread", "Q6_K"),),
-    "Q5_K_M": (("spread", "Q6_K"),),
-}
-_DOWN: Mapping[str, _Choices] = {
-    "Q2_K": (("always", "Q3_K"),),
-    "Q2_K_S": (("first eighth", "Q4_K"),),
-    "IQ3_M": (("first eighth", "Q4_K"), ("spread, 8 experts", "Q4_K")),
-    "Q3_K_M": (("first sixteenth", "Q5_K"), ("always", "Q4_K")),
-    "Q3_K_L": (("always", "Q5_K"),),
-    "IQ4_NL": (("first eighth", "Q5_K"),),
-    "IQ4_XS": (("first eighth", "Q5_K"),),
-    "Q4_K_S": (("first eighth", "Q5_K"),),
-    "Q4_K_M": (("spread", "Q6_K"),),
-    "Q5_K_M": (("spread", "Q6_K"),),
-}
-_FALCON_DOWN: Mapping[str, _Choices] = {
-    "Q3_K_M": (("first sixteenth", "Q5_K"), ("spread", "Q4_K")),
-    "Q3_K_L": _ALL_Q4,
-    "Q4_K_M": (("first sixteenth", "Q6_K"), ("spread", "Q5_K")),
-    "Q4_K_S": (),
-}
-_BY_INDEX: Mapping[str, frozenset[str]] = {
-    category: frozenset(
-        ftype
-        for ftype, choices in table.items()
-        if any(when not in {"always", "grouped"} for when, _ in choices)
-    )
-    for category, table in (("V", _V), ("DOWN", _DOWN))
-}
-"""File types whose rules for a category look at where a tensor stands."""
-_OUT_OF_ATTENTION: Mapping[str, str] = {
-    "Q2_K": "Q3_K",
-    "IQ3_XXS": "IQ3_S",
-    "IQ3_M": "Q4_K",
-    "Q3_K_M": "Q4_K",
-    "Q3_K_L": "Q5_K",
-}
-_KEY_QUERY: Mapping[str, str] = {"IQ3_XXS": "IQ2_S", "IQ3_XS": "IQ3_XXS"}
-_OUT_OF_ATTENTION_8_EXPERTS = frozenset(
-    {"Q2_K", "IQ3_XS", "IQ3_XXS", "IQ3_S", "IQ3_M", "Q3_K_S", "Q3_K_M", "IQ4_NL", "IQ4_XS"}
-    | {"Q4_K_S", "Q4_K_M"}
-)
+
+
+def _first(rules: str, site: Site) -> str | None:
+    """Give the type of the first rule that holds: ``first two Q5_K; always Q4_K``."""
+    for rule in rules.split("; "):
+        when, _, kind = rule.rpartition(" ")
+        if when and _WHEN[when](site):
+            return kind
+    return None
+
+
+def _typed(cell: str) -> str | None:
+    """Give what a cell names; None where it has no rule."""
+    return None if cell == "-" else cell
+
+
+def _by_index(rules: str) -> bool:
+    """Whether one of them looks at where a tensor stands."""
+    return any(rule.startswith(("first", "spread")) for rule in rules.split("; "))
 
 
 def category_of(name: str) -> str:
@@ -222,6 +174,7 @@ class Rules:
     def __init__(self, ftype: str, types: Mapping[str, GgmlType], like: str = "") -> None:
         self.ftype = ftype
         self.base = BASE_TYPES.get(ftype, ftype)
+        self._row = _FILE_TYPES.get(ftype, FileType(ftype))
         self.low_bit = ftype in _LOW_BIT
         self._types = types
         self.like = like
@@ -237,9 +190,9 @@ class Rules:
         if self.ftype in UNQUANTISED or self.ftype == "MXFP4_MOE":
             return False
         if category == "DOWN":
-            return self.low_bit or self.ftype in _BY_INDEX["DOWN"]
+            return self.low_bit or _by_index(self._row.down)
         if category == "V":
-            return not self.low_bit and self.ftype in _BY_INDEX["V"]
+            return not self.low_bit and _by_index(self._row.values)
         return self.ftype == "IQ3_XS" and category in {"UP", "GATE"}
 
     def block_type(self, tensor: Tensor, category: str, site: Site) -> str:
@@ -300,14 +253,14 @@ class Rules:
         if category == "V":
             return self._value(site)
         if category in {"K", "Q"}:
-            return _KEY_QUERY.get(self.ftype)
+            return _typed(self._row.key_query)
         if category == "DOWN":
-            own = _FALCON_DOWN if self.like == FALCON else {}
-            return _first(own.get(self.ftype, _DOWN.get(self.ftype, ())), site)
+            own = self._row.falcon_down if self.like == FALCON else "-"
+            return _first(self._row.down if own == "-" else own, site)
         if category == "O" and self.like == FALCON:
             return "Q4_K" if self.ftype == "Q3_K_L" else None
         if category == "O":
-            return _OUT_OF_ATTENTION.get(self.ftype)
+            return _typed(self._row.output)
         if category in {"UP", "GATE"} and self.ftype == "IQ3_XS":
             middle = site.layers // 8 <= site.block < 7 * site.layers // 8
             return "IQ3_XXS" if middle else None
@@ -315,11 +268,11 @@ class Rules:
 
     def _eight_experts(self, category: str) -> str | None:
         if category == "O":
-            return "Q5_K" if self.ftype in _OUT_OF_ATTENTION_8_EXPERTS else None
+            return _typed(self._row.output_8_experts)
         return "Q8_0"
 
     def _value(self, site: Site) -> str | None:
-        chosen = _first(_V.get(self.ftype, ()), site)
+        chosen = _first(self._row.values, site)
         return (
             "Q5_K"
             if self.like == SEVENTY_B and (chosen or self.base) in {"Q3_K", "Q4_K"}
@@ -333,13 +286,6 @@ class Rules:
         fallback = _FALLBACK.get(chosen, "IQ4_NL" if chosen.startswith("IQ") else "F16")
         fits = tensor.ne0 % self._types[fallback].block_elements == 0
         return fallback if fits else "F16"
-
-
-def _first(choices: _Choices, site: Site) -> str | None:
-    for when, kind in choices:
-        if _WHEN[when](site):
-            return kind
-    return None
 
 
 def preferred_types(ftype: str, category: str, sites: Sites, like: str) -> tuple[str, ...]:

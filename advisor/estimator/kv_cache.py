@@ -225,13 +225,11 @@ def _approximations(shape: Shape, layers: str) -> tuple[str, ...]:
 def _check(model: Model, layers: str, framework: Framework) -> None:
     shape = model.shape
     missing = ""
-    unknown = shape.cache_unknown or unsized(framework, shape)
+    unknown = unsized(framework, shape)
     if unknown and set(layers) != {"N"}:
         raise RequestError(
             f"the memory of {model.name} cannot be computed: {unknown}",
-            hint="Only its parameters are known."
-            if shape.cache_unknown
-            else "Another framework may be known better: leave --framework out.",
+            hint="Another framework may be known better: leave --framework out.",
         )
     if len(layers) != shape.layers:
         missing = "which of its layers cache keys and values"

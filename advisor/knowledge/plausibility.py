@@ -12,6 +12,9 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+from msgspec.structs import fields
+
 from advisor.errors import KnowledgeError, is_slip
 from advisor.knowledge.record_links import Read
 from advisor.knowledge.types import UNUSUAL, Format, Framework, GgmlType, Gpu, KvType, ModelRecord
@@ -43,57 +46,38 @@ class _Figure(NamedTuple):
         return part / whole if part and whole else None
 
 
-_CARD = (
-    _Figure("vram", "vram", "vram_bytes"),
-    _Figure("bus_width", "bus_width", "bus_width_bits"),
-    _Figure("bandwidth", "bandwidth", "bandwidth_bytes_s"),
-    _Figure("cores", "cores", "cores"),
-    _Figure("tensor_cores", "tensor_cores", "tensor_cores"),
-    _Figure("fp16_tensor", "fp16_tensor", "fp16_tensor_tflops"),
-    _Figure("fp16_tensor_fp32acc", "fp16_tensor_fp32acc", "fp16_tensor_tflops_fp32acc"),
-    _Figure("fp16_shader", "fp16_shader", "fp16_shader_tflops"),
-    _Figure("fp32", "fp32", "fp32_tflops"),
-    _Figure("int8", "int8", "int8_tops"),
-    _Figure("fp8", "fp8", "fp8_tflops"),
-    _Figure("fp4", "fp4", "fp4_tflops"),
-    _Figure("tdp", "tdp", "tdp_w"),
-    _Figure("pcie_gen", "pcie_gen", "pcie_gen"),
-    _Figure("nvlink", "nvlink", "nvlink_bytes_s"),
-    _Figure("launch_price", "launch_price", "launch_price_usd"),
-    _Figure("compute_capability", "compute_capability", "compute_capability"),
-    _Figure("bandwidth for its vram", "bandwidth", "bandwidth_bytes_s", "vram_bytes"),
-    _Figure("bandwidth for its tdp", "bandwidth", "bandwidth_bytes_s", "tdp_w"),
-    _Figure("tdp for its cores", "tdp", "tdp_w", "cores"),
-    _Figure(
-        "fp16_tensor_fp32acc for its tdp",
-        "fp16_tensor_fp32acc",
-        "fp16_tensor_tflops_fp32acc",
-        "tdp_w",
-    ),
-    _Figure("int8 beside fp16_tensor", "int8", "int8_tops", "fp16_tensor_tflops"),
-    _Figure("fp8 beside fp16_tensor", "fp8", "fp8_tflops", "fp16_tensor_tflops"),
-    _Figure("fp4 beside fp16_tensor", "fp4", "fp4_tflops", "fp16_tensor_tflops"),
+def _figures(kind: type[Struct], *said: str) -> tuple[_Figure, ...]:
+    """Figures by their keys; of one as a share of another the last word is the other's key."""
+    named = {one.encode_name: one.name for one in fields(kind)}
+    words = {what: what.split() for what in said}
+    return tuple(
+        _Figure(what, key, named[key], named[rest[-1]] if rest else "")
+        for what, (key, *rest) in words.items()
+    )
+
+
+_CARD = _figures(
+    Gpu,
+    *("vram", "bus_width", "bandwidth", "cores", "tensor_cores", "fp16_tensor"),
+    *("fp16_tensor_fp32acc", "fp16_shader", "fp32", "int8", "fp8", "fp4", "tdp", "pcie_gen"),
+    *("nvlink", "launch_price", "compute_capability"),
+    *("bandwidth for its vram", "bandwidth for its tdp", "tdp for its cores"),
+    *("fp16_tensor_fp32acc for its tdp", "int8 beside fp16_tensor"),
+    *("fp8 beside fp16_tensor", "fp4 beside fp16_tensor"),
 )
+_LABEL = ("label_parameters", "parameters", "label_parameters_b")
 _MODEL = (
-    _Figure("parameters", "parameters", "parameters"),
-    _Figure("active_parameters", "active_parameters", "active_parameters"),
-    _Figure("vision_parameters", "vision_parameters", "vision_parameters"),
-    _Figure("trained_context", "trained_context", "trained_context_tokens"),
-    _Figure(
-        "parameters beside label_parameters", "label_parameters", "parameters", "label_parameters_b"
-    ),
+    *_figures(ModelRecord, "parameters", "active_parameters", "vision_parameters"),
+    *_figures(ModelRecord, "trained_context"),
+    _Figure("parameters beside label_parameters", *_LABEL),
 )
-_FORMAT = (
-    _Figure("bits_per_weight", "bits_per_weight", "bits_per_weight"),
-    _Figure("class_bits beside bits_per_weight", "class_bits", "class_bits", "bits_per_weight"),
-    _Figure(
-        "nominal_bytes_per_weight beside bits_per_weight",
-        "nominal_bytes_per_weight",
-        "nominal_bytes_per_weight",
-        "bits_per_weight",
-    ),
+_FORMAT = _figures(
+    Format,
+    "bits_per_weight",
+    "class_bits beside bits_per_weight",
+    "nominal_bytes_per_weight beside bits_per_weight",
 )
-_KV_TYPE = (_Figure("bits", "bits", "bits"),)
+_KV_TYPE = _figures(KvType, "bits")
 _GGML = (_Figure("bytes for its elements", "block_bytes", "block_bytes", "block_elements"),)
 
 

@@ -20,10 +20,8 @@ from advisor.models.architecture import (
     projections,
 )
 from advisor.models.architectures import (
-    FAMILIES,
     HIDDEN,
     TEXT_PARTS,
-    WRAPPERS,
     built_factor,
     class_defaults,
     doubts_of,
@@ -34,6 +32,7 @@ from advisor.models.architectures import (
     parts_estimated,
     type_of_class,
 )
+from advisor.models.architectures.tables import FAMILIES, WRAPPERS
 from advisor.models.config import LAYERS, count, describe, read_config, read_text
 from advisor.models.config_keys import Keys, read_json_object
 from advisor.models.layer_patterns import experts_after, sparse_steps, stated_window

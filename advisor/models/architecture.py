@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct, field
 
@@ -183,22 +183,6 @@ class Gguf(Struct, frozen=True):
 _NOT_STORED = Gguf("")
 
 
-def laid_out(blocks: Blocks, **how: Any) -> Gguf:
-    """Give the GGUF architecture of layers that are stored in a known way."""
-    return Gguf(blocks.architecture, blocks=blocks, **how)
-
-
-def class_sizes(hidden: int, width: int, layers: int, heads: int, **more: int) -> dict[str, object]:
-    """Give the sizes of a class, of a text model or a tower, as a config states them."""
-    return {
-        "hidden_size": hidden,
-        "intermediate_size": width,
-        "num_hidden_layers": layers,
-        "num_attention_heads": heads,
-        **more,
-    }
-
-
 class Family(Struct, frozen=True):
     """How the parameters and layers of one ``model_type`` follow from its config.
 
@@ -258,8 +242,6 @@ class Family(Struct, frozen=True):
     """An encoder keeps no cache."""
     encoder_positions: Callable[[Arch], int] | None = None
     """Encoder outputs that decoder layers cache: a fixed number, 0 for the length of the input."""
-    cache_unknown: str = ""
-    """Why the cache cannot be sized although parameters can; a clause, empty if it can."""
     unsupported: tuple[str, ...] = ()
     """Switches that leave the model without an exact count when they are on."""
     uncounted: Callable[[Arch], str] | None = None

@@ -11,9 +11,7 @@ from msgspec.structs import replace
 from advisor.errors import did_you_mean
 from advisor.models.architecture import Arch, Family, Terms
 from advisor.models.architectures import (
-    FAMILIES,
     HIDDEN,
-    WRAPPERS,
     assumed_of,
     doubts_of,
     family_of,
@@ -21,10 +19,11 @@ from advisor.models.architectures import (
     vision_part,
     with_class_defaults,
 )
+from advisor.models.architectures.tables import FAMILIES, WRAPPERS, count_vision
 from advisor.models.config_keys import MAX_LAYERS, Keys
 from advisor.models.shape import Counts, Shape
 from advisor.models.stated_format import EXPERTS
-from advisor.models.vision_towers import Wrapper, count_vision
+from advisor.models.vision_towers import Wrapper
 
 MOST_PARAMETERS = 10**14
 
@@ -331,7 +330,6 @@ def describe(
         role="encoder" if a.keys.data.get(_BOTH_WAYS) is True else family.role,
         encoder_positions=family.encoder_positions(a) if family.encoder_positions else None,
         mtp_layers=_mtp_layers(a.keys),
-        cache_unknown=family.cache_unknown,
         gated=family.gated,
         blocks=family.stored().blocks,
         windows=family.stored().windows,

@@ -18,7 +18,13 @@ def mamba(a: Arch) -> Recurrent:
     state = a.keys.whole("state_size", "mamba_d_state")
     kernel = a.keys.whole("conv_kernel", "mamba_d_conv")
     rank = a.keys.stated("time_step_rank", "mamba_dt_rank")
-    dt_rank = -(-a.hidden // 16) if rank is None or rank == "auto" else _rank(a)
+    if rank is None or rank == "auto":
+        return mamba_state(inner, state, kernel, -(-a.hidden // 16))
+    return mamba_state(inner, state, kernel, a.keys.whole("time_step_rank", "mamba_dt_rank"))
+
+
+def mamba_state(inner: int, state: int, kernel: int, rank: int) -> Recurrent:
+    """Describe what a Mamba layer keeps."""
     return Recurrent(
         "mamba",
         conv_elements=inner * kernel,
@@ -26,12 +32,8 @@ def mamba(a: Arch) -> Recurrent:
         inner=inner,
         state=state,
         conv_kernel=kernel,
-        dt_rank=dt_rank,
+        dt_rank=rank,
     )
-
-
-def _rank(a: Arch) -> int:
-    return a.keys.whole("time_step_rank", "mamba_dt_rank")
 
 
 def _inner(a: Arch) -> int:
@@ -67,17 +69,22 @@ def mamba2(a: Arch) -> Recurrent:
     groups = a.keys.whole("n_groups", "mamba_n_groups", "mamba_ngroups")
     state = a.keys.whole("ssm_state_size", "mamba_d_state", "state_size")
     kernel = a.keys.whole("conv_kernel", "mamba_d_conv")
+    return mamba2_state(heads * width, state, kernel, heads, groups)
+
+
+def mamba2_state(inner: int, state: int, kernel: int, heads: int, groups: int) -> Recurrent:
+    """Describe what a Mamba-2 layer keeps."""
     return Recurrent(
         "mamba2",
-        conv_elements=(heads * width + 2 * groups * state) * kernel,
-        state_elements=heads * width * state,
-        inner=heads * width,
+        conv_elements=(inner + 2 * groups * state) * kernel,
+        state_elements=inner * state,
+        inner=inner,
         groups=groups,
         state=state,
         conv_kernel=kernel,
         dt_rank=heads,
         heads=heads,
-        head_dim=width,
+        head_dim=inner // heads,
     )
 
 

@@ -101,10 +101,6 @@ def in_layers(total: int, layers: int) -> Counts:
     return Counts(total, total, 0, 0, 0, (total // layers,) * layers, (0,) * layers)
 
 
-POST_NORMS = ("post_attention_norm", "post_ffw_norm")
-FOUR_NORMS = ("attn_norm", "ffn_norm", *POST_NORMS)
-
-
 class Blocks(Struct, frozen=True, omit_defaults=True):
     """How llama.cpp stores the layers of an architecture, and how that differs from Llama's."""
 
@@ -176,8 +172,6 @@ class Shape(Struct, frozen=True, omit_defaults=True):
     (Whisper), 0 for as many as the input has tokens (T5), None where it reads no encoder."""
     mtp_layers: int = 0
     """Layers for multi-token prediction behind the others; they run only where they draft."""
-    cache_unknown: str = ""
-    """Why the cache cannot be sized although the parameters can: a clause, empty where it can."""
     gated: bool = True
     """Whether the feed-forward blocks have a gate."""
     blocks: Blocks | None = None

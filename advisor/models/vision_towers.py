@@ -6,12 +6,11 @@ Formulas follow the module classes of transformers 5.23.0.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Final
 
 from msgspec import Struct, field
 
-from advisor.models.architecture import Arch, class_sizes
+from advisor.models.architecture import Arch
 from advisor.models.config_keys import Keys
 
 _WIDEST: Final = 64
@@ -205,84 +204,15 @@ class VisionFamily(Struct, frozen=True):
     read: Callable[[Keys], Tower] = read_tower
 
 
-_SIGLIP = class_sizes(768, 3072, 12, 12, image_size=224, patch_size=16)
-_IDEFICS = class_sizes(1152, 3072, 12, 16, image_size=224, patch_size=32)
-_QWEN_OUT = {"depth": 32, "patch_size": 14, "out_hidden_size": 3584}
-_QWEN25 = VisionFamily(
-    qwen2_5_vl, {**_QWEN_OUT, "hidden_size": 3584, "intermediate_size": 3420, "num_heads": 16}
-)
-_QWEN3 = VisionFamily(
-    qwen3_vl,
-    {
-        "depth": 27,
-        "hidden_size": 1152,
-        "intermediate_size": 4304,
-        "patch_size": 16,
-        "out_hidden_size": 3584,
-        "deepstack_visual_indexes": (8, 16, 24),
-    },
-)
-_QWEN35 = VisionFamily(
-    qwen3_vl, {k: v for k, v in _QWEN3.sizes.items() if k != "deepstack_visual_indexes"}
-)
-_GLM4V = VisionFamily(
-    glm4v,
-    {
-        "depth": 24,
-        "hidden_size": 1536,
-        "intermediate_size": 13696,
-        "patch_size": 14,
-        "image_size": 336,
-        "out_hidden_size": 4096,
-    },
-)
-_MOON = VisionFamily(moonvit, class_sizes(1152, 4304, 27, 16, patch_size=14))
-
-TOWERS: Final[Mapping[str, VisionFamily]] = {
-    "clip_vision_model": VisionFamily(
-        clip, class_sizes(768, 3072, 12, 12, image_size=224, patch_size=32)
-    ),
-    "siglip_vision_model": VisionFamily(siglip, _SIGLIP),
-    "idefics3_vision": VisionFamily(idefics, _IDEFICS),
-    "idefics3": VisionFamily(idefics, _IDEFICS),
-    "smolvlm_vision": VisionFamily(idefics, _IDEFICS),
-    "pixtral": VisionFamily(
-        pixtral, class_sizes(1024, 4096, 24, 16, image_size=1024, patch_size=16)
-    ),
-    "qwen2_vl_vision": VisionFamily(
-        qwen2_vl, {**_QWEN_OUT, "embed_dim": 1280, "mlp_ratio": 4, "hidden_size": 3584}
-    ),
-    **dict.fromkeys(("qwen2_5_vl_vision", "exaone4_5_vision"), _QWEN25),
-    "qwen3_vl_vision": _QWEN3,
-    "qwen3_vl_moe_vision": _QWEN3,
-    **dict.fromkeys(("qwen3_5_vision", "qwen3_5_moe_vision", "qwen4_exp_vision"), _QWEN35),
-    "llama4_vision_model": VisionFamily(
-        llama4,
-        {
-            **class_sizes(768, 5632, 34, 16, image_size=448, patch_size=14),
-            "projector_input_dim": 4096,
-            "projector_output_dim": 4096,
-        },
-    ),
-    "glm4v_vision": _GLM4V,
-    "glm4v_moe_vision": _GLM4V,
-    "kimi_k25_vision": _MOON,
-    "gemma4_vision": VisionFamily(gemma4, class_sizes(768, 3072, 16, 12, patch_size=16)),
-    "internvl_vision": VisionFamily(
-        internvit, class_sizes(1024, 4096, 24, 16, image_size=448, patch_size=14)
-    ),
-}
-
-
 Projector = Callable[[Keys, Tower, Arch], int]
 
 
-def _inside_tower(_: Keys, __: Tower, ___: Arch) -> int:
+def inside_tower(_: Keys, __: Tower, ___: Arch) -> int:
     """The tower already counts its merger."""
     return 0
 
 
-def _two_layers(outer: Keys, t: Tower, a: Arch) -> int:
+def two_layers(outer: Keys, t: Tower, a: Arch) -> int:
     """LLaVA: two layers, with biases."""
     bias = 2 * a.hidden if outer.flag("multimodal_projector_bias", default=True) else 0
     stated = outer.stated("vision_feature_layer")
@@ -290,27 +220,29 @@ def _two_layers(outer: Keys, t: Tower, a: Arch) -> int:
     return t.hidden * len(features or (0,)) * a.hidden + a.hidden**2 + bias
 
 
-def _with_newline(outer: Keys, t: Tower, a: Arch) -> int:
+def with_newline(outer: Keys, t: Tower, a: Arch) -> int:
     """LLaVA-NeXT and OneVision: a learned line break besides."""
-    return _two_layers(outer, t, a) + a.hidden
+    return two_layers(outer, t, a) + a.hidden
 
 
-def _mistral3(outer: Keys, t: Tower, a: Arch) -> int:
+def mistral3_join(outer: Keys, t: Tower, a: Arch) -> int:
     """A norm, a patch merger and two layers."""
     merged = t.hidden**2 * outer.number("spatial_merge_size", 2, least=1) ** 2
     bias = 2 * a.hidden if outer.flag("multimodal_projector_bias") else 0
     return t.hidden + merged + t.hidden * a.hidden + a.hidden**2 + bias
 
 
-def _llama4(_: Keys, t: Tower, a: Arch) -> int:
+def llama4_join(_: Keys, t: Tower, a: Arch) -> int:
+    """One matrix from the adapter."""
     return t.keys.number("vision_output_dim", 4096) * a.hidden
 
 
-def _idefics3(outer: Keys, t: Tower, a: Arch) -> int:
+def idefics3_join(outer: Keys, t: Tower, a: Arch) -> int:
+    """One matrix after a pixel shuffle."""
     return t.hidden * outer.number("scale_factor", 2, least=1) ** 2 * a.hidden
 
 
-def _internvl(outer: Keys, t: Tower, a: Arch) -> int:
+def internvl_join(outer: Keys, t: Tower, a: Arch) -> int:
     """A norm and two layers after a pixel shuffle."""
     ratio = outer.stated("downsample_ratio")
     step = 2 if not isinstance(ratio, float) or ratio <= 0 else round(1 / ratio)
@@ -318,13 +250,13 @@ def _internvl(outer: Keys, t: Tower, a: Arch) -> int:
     return 2 * width + width * a.hidden + a.hidden + a.hidden**2 + a.hidden
 
 
-def _kimi(_: Keys, t: Tower, a: Arch) -> int:
+def kimi_join(_: Keys, t: Tower, a: Arch) -> int:
     """A norm and two layers after a 2 x 2 merge."""
     width = t.hidden * 4
     return 2 * t.hidden + width * width + width + width * a.hidden + a.hidden
 
 
-def _cohere2(outer: Keys, t: Tower, a: Arch) -> int:
+def cohere2_join(outer: Keys, t: Tower, a: Arch) -> int:
     """Two layers around a gated activation after a pixel shuffle."""
     width = t.hidden * outer.number("downsample_factor", 2, least=1) ** 2
     inner = outer.number("alignment_intermediate_size", 36864, least=2)
@@ -336,9 +268,9 @@ class Wrapper(Struct, frozen=True):
 
     text: str
     """``model_type`` of the text part when its config does not say."""
-    vision: str
+    vision: str = ""
     """``model_type`` of the tower when its config does not say."""
-    projector: Projector = _inside_tower
+    projector: Projector = inside_tower
     tied: bool = False
     """What an absent ``tie_word_embeddings`` means; the text family may say true as well."""
     text_may_tie: bool = False
@@ -350,47 +282,3 @@ class Wrapper(Struct, frozen=True):
     """Whether the projector counts what hears, too."""
     tower: VisionFamily | None = None
     """The tower that its class makes, whatever ``model_type`` the file gives it."""
-
-
-NO_HEAD: Final = MappingProxyType({"vision_use_head": False})
-
-OTHER_WRAPPERS: Final[Mapping[str, Wrapper]] = {
-    "llava": Wrapper("llama", "clip_vision_model", _two_layers, text_may_tie=True),
-    "llava_next": Wrapper("llama", "clip_vision_model", _with_newline),
-    "llava_onevision": Wrapper(
-        "qwen2", "siglip_vision_model", _with_newline, tower_defaults=NO_HEAD, text_may_tie=True
-    ),
-    "mistral3": Wrapper("mistral", "pixtral", _mistral3),
-    "idefics3": Wrapper("llama", "idefics3_vision", _idefics3),
-    "smolvlm": Wrapper("llama", "smolvlm_vision", _idefics3),
-    "internvl": Wrapper("qwen2", "internvl_vision", _internvl),
-    "internvl_chat": Wrapper(
-        "qwen2", "internvl_vision", _internvl, tower=TOWERS["internvl_vision"]
-    ),
-    "qwen2_vl": Wrapper("qwen2_vl", "qwen2_vl_vision", text_may_tie=True),
-    "qwen2_5_vl": Wrapper("qwen2_5_vl", "qwen2_5_vl_vision", text_may_tie=True),
-    "qwen3_vl": Wrapper("qwen3_vl", "qwen3_vl_vision"),
-    "qwen3_vl_moe": Wrapper("qwen3_vl_moe", "qwen3_vl_moe_vision"),
-    "qwen3_5": Wrapper("qwen3_5", "qwen3_5_vision"),
-    "qwen3_5_moe": Wrapper("qwen3_5_moe", "qwen3_5_moe_vision"),
-    "qwen4_exp": Wrapper("qwen4_exp", "qwen4_exp_vision"),
-    "llama4": Wrapper("llama4", "llama4_vision_model", _llama4, text_may_tie=True),
-    "glm4v": Wrapper("glm4v", "glm4v_vision", text_may_tie=True),
-    "glmga": Wrapper("glm4v", "glm4v_vision", text_may_tie=True),
-    "glm4v_moe": Wrapper("glm4v_moe", "glm4v_moe_vision", text_may_tie=True),
-    "kimi_k25": Wrapper("deepseek_v3", "kimi_k25_vision", _kimi),
-    "exaone4_5": Wrapper("exaone4", "exaone4_5_vision"),
-    "cohere2_vision": Wrapper("cohere2", "siglip_vision_model", _cohere2, tied=True),
-}
-
-
-def count_vision(outer: Keys, vision: Keys, wrapper: Wrapper, a: Arch) -> int | None:
-    """Count tower and projector; None where no formula covers them."""
-    kind = vision.stated("model_type") or wrapper.vision
-    # Early Qwen2-VL files name the tower like the whole model.
-    family = wrapper.tower or TOWERS.get(f"{kind}") or TOWERS.get(f"{kind}_vision")
-    if not wrapper.counted or family is None:
-        return None
-    usual = {} if outer.of_class else wrapper.tower_defaults
-    tower = family.read(vision.with_defaults(family.sizes).with_defaults(usual))
-    return family.count(tower) + wrapper.projector(outer, tower, a)

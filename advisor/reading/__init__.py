@@ -193,7 +193,8 @@ def requested_cards(knowledge: Knowledge, text: str) -> Cards:
 
 def _as_processor(knowledge: Knowledge, text: str) -> Cards | None:
     """Take the processor for graphics beside it that have no figures, where no card is named."""
-    if not (graphics := (unsized_card(text) or ("", ""))[1]):
+    _, graphics, shares = unsized_card(text) or (None, "", False)
+    if not shares:
         return None
     for piece in _BETWEEN.split(_GB.sub(" ", text.replace(graphics, " "))):
         with suppress(UserError):
@@ -289,7 +290,8 @@ def _read(
         if not others and not unusual:
             return _Part(gpu, count)
     each = found.count
-    again = each == count and not text[:1].isdigit()  # ``p5.48xlarge (8x H100)``
+    named = not text[:1].isdigit() or known_card(knowledge, name.split(maxsplit=1)[0])
+    again = each == count and named  # ``p5.48xlarge (8x H100)``, ``4x A10G g5.12xlarge``
     total = count if each is None else each * (1 if count is None or again else count)
     return _Part(found.gpu, total, found.others, told(found, text or name, total or 1))
 

@@ -63,7 +63,7 @@ def match(knowledge: Knowledge, parts: NameParts, said: FormatSaid) -> Match | N
     """
     several: list[UserError] = []
     for text in dict.fromkeys((said.rest, VERSION.sub(".", said.rest))):
-        segments = tuple(SEGMENT.findall(text))
+        segments = tuple(words().slips.get(w, w) for w in SEGMENT.findall(text))
         if segments and len(segments) <= _MOST_TOKENS:
             found = _first(knowledge, rests_of(segments, parts), parts, several)
             if found is not None:
@@ -77,8 +77,7 @@ def _first(
     knowledge: Knowledge, rests: Sequence[Segments], parts: NameParts, several: list[UserError]
 ) -> Match | None:
     """Try every way on every reading; what names several models goes into ``several``."""
-    base = less_tunings(rests) if " " not in parts.name else ()
-    bases = ((some, True) for some in (based_on(rests), less_tuned(rests), base))
+    bases = ((f(rests), True) for f in (based_on, less_tuned, less_tunings))
     for some, tuned in ((rests, False), *bases):
         for way in (_just_so, _listed, _released, _nearly):
             for rest in some:

@@ -319,9 +319,9 @@ class Words(Struct, frozen=True):
     packers: frozenset[str]
     """Publishers that pack or mirror others' models, and their words in names."""
     tuned: frozenset[str]
-    edited: frozenset[str]
-    """Words of fine-tunes that keep the model's own weights but for a few: ``abliterated``."""
     """Words of fine-tunes: what bears one has the sizes of its base."""
+    edited: frozenset[str]
+    """Those that keep the model's own weights but for a few: ``abliterated``."""
     filler: frozenset[str]
     other: re.Pattern[str]
     """Within a word: it tells a model of another size than the base that a name bears."""
@@ -335,8 +335,9 @@ class Words(Struct, frozen=True):
     """A whole name -> the model whose sizes it has."""
     built_on: Mapping[str, str]
     """A family of fine-tunes that does not name its base -> the base, less its size."""
-    no_text: Mapping[str, str]
-    """A family of models that make or hear something else than text -> what they do."""
+    slips: Mapping[str, str]
+    refused: Mapping[str, str]
+    """A family of which nothing is sized -> why."""
     unread: Mapping[str, tuple[str, ...]]
     """A format that no runtime here reads -> the nearest, with ``{bits}``, and who reads it."""
     unread_called: re.Pattern[str]
@@ -372,7 +373,8 @@ def words() -> Words:
         releases=releases,
         same=kinds["same"],
         built_on=kinds["built-on"],
-        no_text=kinds["no-text"],
+        slips=kinds["slip"],
+        refused=kinds["refused"],
         unread=unread,
         unread_called=re.compile(
             rf"(?<![a-z0-9])(?P<word>{_any_of(unread)})"
@@ -381,8 +383,8 @@ def words() -> Words:
     )
 
 
-def unsized_card(text: str) -> tuple[RequestError, str] | None:
-    """Say why hardware that a text names is not sized, and its name where RAM is its memory."""
+def unsized_card(text: str) -> tuple[RequestError, str, bool] | None:
+    """Say why hardware that a text names is not sized, its name, whether RAM is its memory."""
     for named, why, *shares in table_rows(UNSIZED_FILE):
         spelled = _any_of(named.split(", ")).replace(r"\ ", r"[\s-]*")
         if found := re.search(rf"(?<![a-z0-9])(?:{spelled})(?![a-z0-9])", text, re.IGNORECASE):
@@ -390,7 +392,7 @@ def unsized_card(text: str) -> tuple[RequestError, str] | None:
             error = RequestError(f"'{found[0]}' is not sized: {why}", hint=hint)
             if shares == ["beside"]:
                 error.answered("What follows is of the processor beside it.", gpu="cpu", gpus=None)
-            return error, found[0] if shares == ["shares"] else ""
+            return error, found[0], shares == ["shares"]
     return None
 
 

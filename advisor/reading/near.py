@@ -210,7 +210,7 @@ _AFTER = re.compile(
 _INSIDE = re.compile(
     rf"(\S.*?)(?:\s\(?(\d{{1,2}})\s*{_SIGN}\s*|(?:\s\(?{_SIGN}|[*\u00d7])\s?(\d{{1,2}})\s+)(\S.*)"
 )
-_GLUED = re.compile(r"([2-9]|1[0-6])([abhlvtp]\d{1,3}s?\b.*)", re.IGNORECASE)
+_GLUED = re.compile(r"([2-9]|1[0-6])((?:[ahlvtp]\d|b\d\d)\d{0,2}s?\b.*)", re.IGNORECASE)
 _WORD = re.compile(rf"(?:a\s+)?({'|'.join(_WORDS)})[\s-]{_OF}\s*(\S.*)", re.IGNORECASE)
 _LISTED = re.compile(r"(.*\d\s*gi?b\b[^,]*),\s*(\d{1,2})", re.IGNORECASE)
 _WORD_AFTER = re.compile(r"(\S.*?)[\s,]+\(?(dual|twin|pair|double|triple|quad)\)?", re.IGNORECASE)

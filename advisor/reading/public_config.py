@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from advisor.knowledge.types import ModelRecord
 from advisor.memo import by_identity
 from advisor.models.architecture import INTERMEDIATE
-from advisor.models.architectures import FAMILIES, class_defaults, family_of, part_defaults
+from advisor.models.architectures import class_defaults, family_of, part_defaults
+from advisor.models.architectures.tables import FAMILIES
 from advisor.models.shape import UNKNOWN, Counts, Moe, Shape
 from advisor.reading.public_list import PublicModel
 from advisor.reading.published import active_said, is_draft

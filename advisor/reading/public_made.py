@@ -13,7 +13,8 @@ from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.models import built, model_from_record, read_record
 from advisor.models.any_config import read_any
 from advisor.models.architecture import stated_width
-from advisor.models.architectures import FAMILIES, family_of
+from advisor.models.architectures import family_of
+from advisor.models.architectures.tables import FAMILIES
 from advisor.models.config import read_config
 from advisor.models.shape import Counts, Shape, in_layers
 from advisor.models.stored_tensors import PACKED, Model
@@ -231,20 +232,29 @@ def counted(public: PublicModel, best: Fit) -> Model:
         )
     active = round(stated * counts.active / built) if counts else public.active_parameters
     borrows = bool(lent) and stated < built
-    held = in_layers(stated, best.shape.layers) if borrows else _with_towers(best.shape, stated)
-    blocks = None if borrows else best.shape.blocks
+    held = in_layers(stated, best.shape.layers) if borrows else _with_the_rest(best.shape, stated)
+    blocks = None if borrows or _is_in_layers(best.shape, stated) else best.shape.blocks
     shape = replace(best.shape, counts=held, blocks=blocks)
     model = own(public, shape, best.record, stated, active or stated)
     return listed(public, model, (_told_of(public, best, borrows=borrows),))
 
 
-def _with_towers(shape: Shape, stated: int) -> Counts | None:
-    """Take what the files of a wrapper hold beside the text model for its towers."""
-    counts, outer = shape.counts, shape.outer_type
-    more = stated - counts.total if counts and outer else 0
+def _with_the_rest(shape: Shape, stated: int) -> Counts | None:
+    """Take what files hold beside the shape for a wrapper's towers, or for parts of the layers."""
+    counts, in_each = shape.counts, _is_in_layers(shape, stated)
+    more = stated - counts.total if counts and (in_each or shape.outer_type) else 0
     if counts is None or more <= 0:
         return counts
-    return replace(counts, total=stated, active=counts.active + more, vision=counts.vision + more)
+    counts = replace(counts, total=stated, active=counts.active + more)
+    if in_each:
+        return replace(counts, layers=tuple(one + more // shape.layers for one in counts.layers))
+    return replace(counts, vision=counts.vision + more)
+
+
+def _is_in_layers(shape: Shape, stated: int) -> bool:
+    """Whether files of a plain text model hold much more than its shape tells."""
+    made = shape.counts.total if shape.counts and not shape.outer_type else stated
+    return shape.role != "encoder" and stated - made > _MOST_BESIDE * stated
 
 
 def _told_of(public: PublicModel, fit: Fit, *, borrows: bool) -> str:

@@ -18,7 +18,8 @@ from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.memo import Kept
 from advisor.models import known_shape, model_from_record, stored_shapes
 from advisor.models.any_config import read_any
-from advisor.models.architectures import FAMILIES, family_of, is_known, keeps_nothing
+from advisor.models.architectures import family_of, is_known, keeps_nothing
+from advisor.models.architectures.tables import FAMILIES
 from advisor.models.config import read_config
 from advisor.models.shape import UNKNOWN, Counts, Shape
 from advisor.models.stored_tensors import Model

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from advisor.errors import RequestError, UserError
+from advisor.files import table_rows
 from advisor.knowledge import names
 from advisor.knowledge.catalogue import BACKEND_OF_WORD, are_machines, sizes_of
 from advisor.knowledge.merit_scale import card_names
@@ -27,6 +28,7 @@ _LONGEST_CARDS = 14  # words of cards that are joined
 MODEL_WAS = "|model|"  # what stands where the model was taken out
 _AS_FILES = re.compile(r".*\.gguf|(?=.*\d)\w[\w.]*(?:[-_][\w.]+){2,}")
 """A word that is written as files and repositories are."""
+_BESIDE_CARD = 3  # words of a model's name on each side of one that is a card's too
 _BESIDE_CARDS = frozenset({"gb", "gib", "g", "go", "laptop", "notebook", "mobile"})
 _QUANT = re.compile(r"i?q\d[a-z0-9_]*")
 """A type of GGUF, however it is written: ``Q4KM``."""
@@ -34,34 +36,7 @@ _BITS = re.compile(r"([2-4]|8)[\s-]?bits?|(?:q|int)([48])", re.IGNORECASE)
 _ENGLISH = frozenset({"full", "half"})  # words for formats that mean other things
 PIECE = re.compile(r"[a-z]+|\d+(?:\.\d+)?")
 _SIZE = re.compile(r"\d+(?:\.\d+)?(?:gi?b|g|go|b|bit|bpw)?")
-STOP = frozenset(
-    """
-    a about all also am an and any anyone are as at be but by can card cards could do does for from
-    get gpu gpus graphics good hello help hey hi how i if in is it just let llm load local
-    locally machine me memory model models my need of ok okay on one or our out pc please possible
-    question rig run running runs serve serving setup should so some start tell that the their them
-    there this to try use used using vram want we what when which will with work works would you
-    your possible enough fit fits big large me us was have has had got computer thanks which
-    where while without than then only really quite well host hosting inference quantized quant
-    quantised version format precision weights cache kv each per max maximum context window
-    length tokens token size long fine-tuned finetuned best better biggest largest smartest smarter
-    strongest powerful cheapest recommend recommended recommendation recommendations suggest
-    suggestions decent minimum needed required requirements require requires hardware graphic buy
-    buying get getting budget most any many much more there's what's whats here now currently today
-    still new newest llms ai home own owner people someone thing things anything something option
-    options choice handle afford build s re ll ve t m d only fastest smallest
-    t/s tok/s tps colab kaggle flag flags server servers ubuntu linux windows macos cpu cpu-only
-    able deploy deploying deployment platform total each nvlink cannot can't won't doesn't
-    don't isn't not crash crashes fails failed error oom successful successfully trying tried
-    loaded loading vs versus difference between via switched upgraded upgrade upgrading switching
-    compared compare comparing comparison fast faster slow slower quick quickly speed users user
-    after before already video display dynamic too xpu instance mobo motherboard specs spec
-    auf mit mein meine meiner einer einem eine ein kann ich man braucht brauche brauch f\u00fcr und
-    oder modell modelle karte kontext l\u00e4uft laufen welche welches welcher wie viel viele sur
-    avec mon ma une pour peut je puis-je faire tourner carte mod\u00e8le modele quel quelle con en
-    mi una para puedo correr modelo tarjeta cu\u00e1l cual que qu\u00e9
-    """.split()  # noqa: SIM905  a table of words
-)
+STOP = frozenset(word for row in table_rows("question_words.tsv") for word in row[0].split())
 _OF_NAMES = frozenset({"ai", "max", "large", "server", "d"})
 """Those of them that names begin or end with."""
 
@@ -148,11 +123,25 @@ def _taken(
             if not (listed or _may_name(part, known, name)):
                 continue
             found = find(" ".join(part), knowledge)
-            if found and not (name == "gpu" and _begins_listed(words[max(at - 1, 0) : at + size])):
+            if found and not (name == "gpu" and _of_a_model(words, at, size, knowledge)):
                 read.settings[name] = found
                 hole = MODEL_WAS if name == "model" and MODEL_WAS not in words else HOLE
                 return [*words[:at], hole, *words[at + size :]]
     return words
+
+
+def _of_a_model(words: Sequence[str], at: int, size: int, knowledge: Knowledge) -> bool:
+    """Whether what may be a card is a part of a model's name: ``nemotron 3 nano 30b``."""
+    if _begins_listed(words[max(at - 1, 0) : at + size]):
+        return True
+    if any(len(word) > 1 and any(map(str.isdigit, word)) for word in words[at : at + size]):
+        return False
+    wider = (
+        words[first:end]
+        for first in range(max(at - _BESIDE_CARD, 0), at)
+        for end in range(at + size, min(at + size + _BESIDE_CARD, len(words)) + 1)
+    )
+    return any(_is_bordered(one, "model") and is_read(knowledge, " ".join(one)) for one in wider)
 
 
 def _begins_listed(part: Sequence[str]) -> bool:
@@ -197,14 +186,14 @@ def _belongs(word: str, known: frozenset[str], name: str) -> bool:
 def _beside_models(knowledge: Knowledge) -> frozenset[str]:
     """Give what may stand in a name beside a model's own words: fine-tunes, tunings, formats."""
     listed = name_words()
-    named = (*listed.releases, *listed.same, *listed.built_on, *listed.short)
+    named = (*listed.releases, *listed.same, *listed.built_on, *listed.short, *listed.slips)
     found = {word for name in named for word in name.split("-")}
     found |= listed.tuned | listed.filler | listed.packers | set(listed.tunings)
     return frozenset(found - STOP) | vocabulary(knowledge)["precision"]
 
 
 def _model(text: str, knowledge: Knowledge) -> str | None:
-    if SIZE.fullmatch(text.casefold()):
+    if SIZE.fullmatch(text.casefold()) or re.fullmatch(r"[vV]?\d+(?:\.\d+)?", text):
         return None
     is_path = "/" in text.strip("/") and " " not in text
     if is_path or text.endswith(".gguf") or is_read(knowledge, text):
@@ -258,12 +247,14 @@ _FINDERS: Mapping[str, Callable[[str, Knowledge], str | None]] = {
 @by_identity
 def vocabulary(knowledge: Knowledge) -> Mapping[str, frozenset[str]]:
     """Give the words that names of each kind are made of."""
+    formats = knowledge.formats.values()
     return {
         "framework": _words_of(knowledge.frameworks.values()),
         "backend": frozenset(BACKEND_OF_WORD),
         "gpu": _words_of(knowledge.gpus.values()) | _machine_words(knowledge) | _BESIDE_CARDS,
         "model": _words_of(knowledge.models.values()) | {"b", "m"},
-        "precision": _words_of(knowledge.formats.values())
+        "precision": _words_of(formats)
+        | {w for one in formats for near in one.near for w in PIECE.findall(near.casefold())}
         | {"bit", "bits", "ud", "xl"}
         | name_words().unread.keys(),
     }

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, MutableMapping, Sequence
 
 from advisor.errors import RequestError
+from advisor.files import table_rows
 from advisor.reading.name_parts import params_around
 from advisor.reading.ram import PI, is_cpu, read_ram
 from advisor.units import UnitError, parse_whole
@@ -19,117 +20,29 @@ COUNTS = {
     "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "eight": 8, "ten": 10, "dual": 2,
     "twin": 2, "triple": 3, "quad": 4, "both": 2, "a": 1, "an": 1, "one": 1, "single": 1, "my": 1,
 }  # fmt: skip
-_N = r"(?P<n>\d{1,3}(?:[ \u00a0\u202f]\d{3})+|\d+(?:[,_]\d+)*(?:\.\d+)*(?:e\d+)?)\s*(?P<k>[km])?"
 _GROUPED = re.compile(r"\d{1,3}(?:[. \u00a0\u202f]\d{3})+")
 """A whole number as it is written in Europe: ``128.000``, ``32 768``."""
-_COUNT = rf"(?P<n>\d+|{'|'.join(COUNTS)})"
-_WINDOW = (
-    r"(?:context(?:[\s_-]+(?:windows?|length|len|size|limit))?|ctx(?:[\s_-]size)?|n_ctx|num_ctx"
-)
-_WINDOW += r"|max[\s_-]kv[\s_-]size"
-_WINDOW += r"|seq(?:uence)?\s+length|max[\s_-]+(?:model|seq)[\s_-]+len(?:gth)?)"
-_AT_ONCE = r"(?:concurrent|parallel|simultaneous)"
-_USERS = r"(?:users?|people|persons?|sequences?|slots?|streams?|clients?|sessions?|conversations?)"
-_ASKED = r"(?:requests?|queries|prompts?)"
-_RAM = r"(?:system\s+|main\s+|of\s+)*(?:ddr\d\s+)?(?:ram|system\s+memory|main\s+memory)"
-GB = r"(?P<n>\d+(?:\.\d+)?)\s*(?:gi?b|g|go)"
-_RATE = r"(?:[\s@-]*\d{1,2}\d(?:00|33|66|67)(?!\s*(?:xtx?|gre)\b)(?:\s*(?:mt/?s|mhz))?)"
-"""Rates of memory; numbers of cards end otherwise, or have a word behind them."""
-_WIDE = r"(?:(?:\d{1,2}|single|dual|triple|quad|six|octa|eight|twelve)[\s-]*channels?)"
-_CHANNELS = rf"(?:[\s,]+{_WIDE})"
-_WIDTH = rf"(?:{_CHANNELS}|\s*x\s*\d{{1,2}}(?=\s*(?:[,.;?!]|$)))?"
-_DDR = rf"(?:lp)?ddr[345][lx]?{_RATE}?{_WIDTH}"
-_SIZED = r"(?:\d+\s*x\s*)?\d+\s*(?:[gt]i?b|g|go)(?:\s*x\s*\d+)?"
-_KV = r"(?P<w>f16|bf16|q8_0|q8|q6|q5_1|q5_0|q4_1|q4_0|q4|fp8(?:_e[45]m[23])?|int8|[48]-?bit)"
-_ABOUT = r"of|at|in|as|is|to|up\s+to|set\s+to|around|about|approx\.?|roughly"
-_IS = rf"\s*(?:(?:{_ABOUT})\b|[=:~\u2248]|\s)*"
-_OWN = "".join(f"(?<!{word} )" for word in ("video", "gpu", "graphics", "unified", "shared"))
-"""Before memory that is a card's, or one with the processor."""
-_OF_CARDS = "".join(f"(?<!{word}[ -])" for word in ("rtx", "gtx", "rx", "arc", "tesla"))
-"""Before a number that is a card's: ``RTX 3090 context 8k``."""
-_CLAIM = (
-    r"(?:(?:gpu[\s_-])?mem(?:ory)?[\s_-]util(?:i[sz]ation)?"
-    r"|(?:(?:free[\s_-])?(?:cuda|gpu)[\s_-])?mem(?:ory)?[\s_-]fraction(?:[\s_-]static)?)"
-)
-"""The share of a card, as the flags of vLLM, SGLang, TGI and TensorRT-LLM call it."""
-_PARALLEL = r"parallel(?:ism)?"
-_SHARE = r"(?:(?P<f>0?\.\d+)|(?P<p>\d{1,2})\s?%)"
-_PATTERNS: Sequence[tuple[str, str]] = (
-    ("batch", rf"\bbatch(?:\s+size)?{_IS}(?P<n>\d+)\b"),
-    ("batch", rf"(?<!\w)-{{0,2}}max[\s_-]num[\s_-]seqs{_IS}(?P<n>\d+)\b"),
-    ("batch", rf"\b{_COUNT}\s+(?:{_AT_ONCE}\s+)?{_USERS}\b"),
-    ("batch", rf"\b(?P<n>\d+)\s+{_AT_ONCE}(?:\s+{_ASKED})?\b"),
-    ("batch", rf"\b(?P<n>\d+)\s+{_ASKED}\s+(?:at\s+once|in\s+parallel|at\s+a\s+time)\b"),
-    ("context", rf"{_WINDOW}{_IS}{_N}(?:\s+tokens?)?\b"),
-    ("context", rf"(?<!\w)-c\s+{_N}\b"),
-    (
-        "context",
-        rf"{_OF_CARDS}\b{_N}[\s-]*(?:tokens?\s+(?:of\s+)?)?(?:{_WINDOW}|tokens?)\b",
-    ),
-    (
-        "ram",
-        rf"\b(?:ram\s*[:=]?\s*)?(?P<r>{_SIZED}[\s,]+(?:of\s+)?(?:(?:system|main)\s+)?(?:ram\s+)?{_DDR})(?:\s+ram)?\b",
-    ),
-    ("ram", rf"\b(?P<r>(?:{_WIDE}[\s,]+)?{_DDR}[\s,]+{_SIZED})(?:\s+ram)?\b"),
-    ("ram", rf"\b(?P<r>{_SIZED}[\s,]+(?:of\s+|ram\s+)*\d{{4,5}}\s*(?:mt/?s?|mhz))(?:\s+ram)?\b"),
-    ("ram_type", rf"\b(?P<r>{_DDR})(?:\s+ram)?\b"),
-    ("ram_type", r"\b(?P<r>\d{1,2}\s+(?:sticks?|dimms?))\s+of\s+(?:ram|memory)\b"),
-    ("ram", rf"\b(?P<r>\d+\s*g(?:i?b|o)?\s*x\s*\d+)\s+{_RAM}\b"),
-    ("ram", rf"\b{_RAM}{_IS}(?P<r>\d+\s*g(?:i?b|o)?\s*x\s*\d+)\b"),
-    ("ram", rf"\b{GB}\s+{_RAM}\b"),
-    ("ram", rf"\b{_RAM}{_IS}{GB}\b"),
-    ("ram", r"\b(?P<n>8|12|16|24|32|48|64|96|128|192|256|384|512|768)\s+ram\b"),
-    (
-        "ram",
-        rf"{_OWN}\bmemory(?:\s*:\s*|\s+){GB}\b(?!\s*(?:vram|gpus?|cards?|of)\b)",
-    ),
-    (
-        "gpu_layers",
-        r"\b(?P<n>\d+)\s+(?:gpu\s+layers|layers\s+(?:off-?loaded|(?:on|in)\s+(?:the\s+)?(?:gpu|card|vram)))\b",
-    ),
-    ("gpu_layers", r"(?<!\w)(?:-?ngl|(?:--)?gpu[\s-]?layers)\s*[=:]?\s*(?P<n>\d+)\b"),
-    ("kv_cache_k", rf"\bcache(?:[\s_-]mode)?{_IS}(?P<w>[468])(?=\s*,\s*[468]\b)"),
-    ("kv_cache_v", r"(?<=\|)\s*,\s*(?P<w>[468])\b"),
-    ("kv_cache", rf"\b{_KV}\s+(?:kv|k/v|k\s+(?:and|&)\s+v|key[/-]value)(?:[\s-]?cache)?\b"),
-    ("kv_cache", rf"\b(?:kv|k/v)(?:[\s-]?cache)?{_IS}{_KV}\b"),
-    ("kv_cache", rf"\bcache(?:[\s-]+(?:quant\w*|types?))?{_IS}{_KV}(?![\w.])"),
-    ("kv_cache", rf"\b{_KV}\s+cache\b"),
-    (
-        "split",
-        rf"\b(?P<w>tensor(?=[\s-]{_PARALLEL})|layer|row|data)[\s-](?:split|{_PARALLEL})\b(?:\s*=?\s*\d{{1,2}}\b(?!\s*k))?(?:\s+(?:and|\+|with)\s+(?:expert[\s-]{_PARALLEL}|ep)\b)?",
-    ),
-    ("split", r"\b(?P<w>dp)\s?=?\s?\d{1,2}\b"),
-    ("split", r"\b(?P<w>tensor[\s-]split)\b"),
-    ("mtp", r"\b(?P<n>\d+)\s+(?:mtp|drafted)\s+tokens?\b|\bmtp\s*=?\s*(?P<m>\d+)\b"),
-    (
-        "image_size",
-        r"\b(?P<s>\d{3,5}\s*[x\u00d7]\s*\d{2,5}|720p|1080p|4k(?=\s+(?:image|photo)))(?:\s*px)?\b",
-    ),
-    (
-        "images",
-        rf"\b{_COUNT}\s+(?:(?:large|small|big|\||px|full[\s-]hd)\s+)*(?:images?|photos?|pictures?|screenshots?)(?:\s+(?:per|in\s+each|each|a)\s+(?:prompt|request|message|query))?\b",
-    ),
-    ("text_only", r"\b(?P<on>text[\s-]only|without\s+(?:vision|images|mmproj)|no[\s-]mmproj)\b"),
-    ("eager", r"\b(?P<on>(?:enforce[\s-])?eager(?:[\s-]mode)?)\b"),
-    (
-        "reserve",
-        r"\b(?:reserve|keep|leave)\s+(?P<s>\d+(?:\.\d+)?\s*gi?b)(?:\s+(?:free|for\s+other\s+programs))?\b",
-    ),
-    (
-        "reserve",
-        r"\b(?P<s>\d+(?:\.\d+)?\s*gi?b)\s+(?:reserved|taken|used)\s+(?:for|by)\s+other\s+programs\b",
-    ),
-    ("max_num_batched_tokens", rf"\bmax[\s_-]num[\s_-]batched[\s_-]tokens{_IS}{_N}"),
-    ("gpu_memory_utilization", rf"\b{_CLAIM}{_IS}{_SHARE}"),
-    ("gpu_memory_utilization", rf"(?<![\w.]){_SHARE}\s+(?:of\s+)?{_CLAIM}\b"),
-    ("context", r"\b(?:at|with|to|for)\s+(?P<n>\d+)\s*(?P<k>k)\b"),
-    ("context", r"(?<![\w.~])(?<!\w-)(?P<n>\d+)(?P<k>k)\b(?![-.]\w)"),
-    ("context", r"(?<![\w.-])(?P<n>2048|4096|8192|16384|32768|65536|131072|262144)(?![\w.-])"),
-    ("cpu_experts", r"(?<!\w)(?:--?)?(?:n[_-]?c(?:pu)?[_-]?moe)\s*=?\s*(?P<n>\d+)\b"),
-    ("cpu_experts", r"(?<!\w)(?:--?)?(?P<a>cpu[_-]moe)\b"),
-)
-"""A key of a request, and how it is said; the first of a key counts. What waits beside a context,
-``16k context 8 users``, is taken before it."""
+_PART = re.compile(r"\{([A-Z_]+)\}")
+_Said = tuple[str, str, Mapping[str, str]]
+
+
+def _said() -> tuple[Sequence[_Said], Mapping[str, str]]:
+    """Read how settings are said, and the parts that the expressions there are made of."""
+    parts, rows = {"COUNT": rf"(?P<n>\d+|{'|'.join(COUNTS)})"}, list[_Said]()
+    for name, pattern, *flags in table_rows("said_settings.tsv"):
+        whole = _PART.sub(lambda part: parts[part[1]], pattern)
+        if name.startswith("="):
+            parts[name[1:]] = whole
+        else:
+            stands_for = dict(flag.split("=") for flag in "".join(flags).split())
+            rows.append((name, whole, stands_for))
+    return rows, parts
+
+
+_SAID, _PARTS = _said()
+_WISHED = ("limit", "wish")
+"""What is no setting of a request, but of the reverse questions."""
+GB = _PARTS["GB"]
 _CPU = re.compile(
     r"\b(?:(?:2\s*x|dual|two)\s+)?(?:(?:amd|intel)\s+)?(?:(?:ryzen|threadripper|epyc|xeon|core\s+(?:ultra|i[3579]))\b"
     rf"|i[3579][\s-]?\d{{4,5}}|\d{{4,5}}(?:x3d|[xkg]|kf|ks|wx|ge)\b|{PI})",
@@ -142,42 +55,6 @@ _NO_CPU = re.compile(
     re.IGNORECASE,
 )
 """Written as a processor, and in no list."""
-_UNDER = (
-    r"(?<!\w)(?:under|below|less\s+than|fewer\s+than|up\s+to|at\s+most|max(?:imum)?|smaller\s+than"
-    r"|<=?)\s*"
-)
-_OVER = (
-    r"(?<!\w)(?:over|above|more\s+than|at\s+least|min(?:imum)?|bigger\s+than|larger\s+than|>=?)\s*"
-)
-_B = r"\d+(?:\.\d+)?"
-_Wishes = Sequence[tuple[str, Mapping[str, str]]]
-_LIMITS: _Wishes = (
-    (
-        rf"(?:{_OVER}|\bat\s+)?(?<![\w.])(?P<n>{_B})\s*\+?\s*(?:tok(?:en)?s?\s*(?:/|per|a)\s*s(?:ec(?:ond)?)?|t/s|tps)\b",
-        {"min_speed": "{n}"},
-    ),
-    (
-        rf"(?:{_UNDER}|\bfor\s+|\bbudget\s+(?:of\s+|is\s+)?)?(?:\$\s?(?P<n>\d[\d,]*(?:\.\d+)?k?)\b(?:\s*(?:usd|dollars?|bucks))?)",
-        {"max_price": "{n}"},
-    ),
-    (
-        rf"(?:{_UNDER}|\bfor\s+|\bbudget\s+)?\b(?P<n>\d[\d,]*k?)\s*(?:(?:usd|dollars?|bucks)\b|\$)",
-        {"max_price": "{n}"},
-    ),
-)
-_WISHES: _Wishes = (
-    (
-        rf"(?<![\w.-])(?P<n>{_B})\s*b?\s*(?:-|to|\u2013)\s*(?P<m>{_B})\s*b\b",
-        {"min_params": "{n}B", "max_params": "{m}B"},
-    ),
-    (rf"{_UNDER}(?P<n>{_B})\s*b\b", {"max_params": "{n}B"}),
-    (rf"{_OVER}(?P<n>{_B})\s*b\b", {"min_params": "{n}B"}),
-    (r"\b(?:vision|multimodal|vlm|image)\b(?:\s+(?=(?:llms?|models?)\b))?", {"modality": "vision"}),
-    (r"\bembeddings?\b", {"modality": "embedding"}),
-    (r"\bfastest\b", {"prefer": "speed"}),
-    (r"\b(?:speech|transcription|whisper|audio)\b", {"modality": "audio"}),
-)
-"""How flags of the reverse questions are said; of two for one flag the first counts."""
 _WORDS = {"8-bit": "q8", "8bit": "q8", "4-bit": "q4", "4bit": "q4", "dp": "data"}
 _WORDS.update({bits: f"exl-q{bits}" for bits in "468"})
 """How a value is said otherwise; bits alone are ExLlama's, of keys and of values."""
@@ -194,8 +71,9 @@ def read_numbers(text: str, settings: MutableMapping[str, object]) -> str:
         The text with holes where they stood.
     """
     text = _without_cpu(text, settings)
-    for name, pattern in _PATTERNS:
-        matched = None if name in settings else re.search(pattern, text, re.IGNORECASE)
+    for name, pattern, _ in _SAID:
+        is_taken = name in settings or name in _WISHED
+        matched = None if is_taken else re.search(pattern, text, re.IGNORECASE)
         value = _value(name, matched.groupdict()) if matched else None
         if matched and value is not None:
             settings[name] = value
@@ -236,7 +114,7 @@ def read_ranks(text: str, settings: MutableMapping[str, object]) -> str:
 
 def read_limits(text: str, wanted: MutableMapping[str, str]) -> str:
     """Take a speed and a price that are wished for out of a question, see ``read_wishes``."""
-    return _flags(text, _LIMITS, wanted)
+    return _flags(text, "limit", wanted)
 
 
 def read_wishes(text: str, wanted: MutableMapping[str, str]) -> str:
@@ -249,7 +127,7 @@ def read_wishes(text: str, wanted: MutableMapping[str, str]) -> str:
     Returns:
         The text with holes where they stood.
     """
-    text = _flags(text, _WISHES, wanted)
+    text = _flags(text, "wish", wanted)
     size = re.search(r"(?<![\w.:-])(\d+(?:\.\d+)?[bm])(?![\w-])", text, re.IGNORECASE)
     if size and wanted.keys().isdisjoint({"min_params", "max_params"}):
         wanted["min_params"], wanted["max_params"] = params_around(size[1])
@@ -257,9 +135,9 @@ def read_wishes(text: str, wanted: MutableMapping[str, str]) -> str:
     return text
 
 
-def _flags(text: str, patterns: _Wishes, wanted: MutableMapping[str, str]) -> str:
-    for pattern, flags in patterns:
-        matched = re.search(pattern, text, re.IGNORECASE)
+def _flags(text: str, what: str, wanted: MutableMapping[str, str]) -> str:
+    for name, pattern, flags in _SAID:
+        matched = re.search(pattern, text, re.IGNORECASE) if name == what else None
         if matched and wanted.keys().isdisjoint(flags):
             said = matched.groupdict()
             wanted.update((flag, form.format_map(said)) for flag, form in flags.items())

@@ -7,7 +7,8 @@ that the knowledge base has, the longest stretch of words first. What is left ov
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 
 from advisor.errors import RequestError
 from advisor.knowledge import names
@@ -66,6 +67,7 @@ _TIMES = re.compile(r"x(\d{1,2})|(\d{1,2})x", re.IGNORECASE)
 _SIZE_TIMES = re.compile(r"(\d{1,3})gi?b?x(\d{1,2})", re.IGNORECASE)
 _GB = re.compile(r"\d{1,3}(?:gi?b|go?)", re.IGNORECASE)
 _SPACES = re.compile(r"\s{2,}")
+_LETTERS = re.compile(r"[A-Za-z]{3}")
 _WORD = re.compile(r"[^\s,;?!()\"']+")
 
 
@@ -87,8 +89,9 @@ def read_sentence(text: str, knowledge: Knowledge, *, card_known: bool = False) 
     machines = _numbers(text, knowledge, read)
     words: Sequence[str] = [word.strip(".:") for word in _WORD.findall(read.text)]
     words = take_names(words, knowledge, read)
-    if "gpu" not in read.settings and (unsized := unsized_card(text)):
-        raise unsized[0]
+    why, unsized, _ = unsized_card(text) or (None, "", False)
+    if why and str(read.settings.get("gpu", "")).casefold() in unsized.casefold():
+        raise why
     words = _tag_beside(words, knowledge, read)
     _context_of_name(knowledge, read)
     words = _other_models(words, knowledge, read)
@@ -250,12 +253,14 @@ def _sized_model(
         first = at
         while first and _means_something(words[first - 1]) and at - first < LONGEST_NAME:
             first -= 1
-        name = " ".join(words[first : at + 1])
-        wished = read_wishes(name, {}).split() != [*words[first:at], HOLE]
-        if any(map(str.isalpha, words[first:at])) and not wished:
+        tuned = takewhile(lambda w: w.casefold() in name_words().tunings, words[at + 1 :])
+        end = at + 1 + len(list(tuned))
+        name = " ".join(words[first:end])
+        wished = read_wishes(name, {}).split() != [*words[first:at], HOLE, *words[at + 1 : end]]
+        if any(map(_LETTERS.search, words[first:at])) and not wished:
             read_model(knowledge, name)
             read.settings["model"] = name
-            return [*words[:first], MODEL_WAS, *words[at + 1 :]]
+            return [*words[:first], MODEL_WAS, *words[end:]]
         machine = card_known or {"gpu", "cpu", "ram"} & read.settings.keys()
         if not (machine or on_processor(read.text)):  # the most usual one of that size
             read.settings["model"] = words[at]
@@ -265,7 +270,7 @@ def _sized_model(
 
 def _wishes(words: Sequence[str], read: Read) -> Sequence[str]:
     """Take out what is wished of models or cards, where one of them is not named."""
-    if {"gpu", "model"} <= read.settings.keys():
+    if "model" in read.settings and not read.settings.keys().isdisjoint({"gpu", "cpu"}):
         return words
     return read_wishes(" ".join(words), read.wanted).split()
 
@@ -287,7 +292,7 @@ def _refuse_half_names(words: Sequence[str], knowledge: Knowledge, read: Read) -
         refuse_other_cards(knowledge, str(read.settings["gpu"]), read.left)
     if "model" in read.settings:
         _refuse_other_model(words, knowledge, read)
-    for name, find in (("gpu", find_cards), ("model", names.find_model)):
+    for name, find in (("gpu", find_cards), ("model", read_model)):
         unknown = [word for word in read.left if is_of_name(word, known[name])]
         if name not in read.settings and unknown:
             _refuse_two_models(unknown, knowledge, read)
@@ -317,6 +322,8 @@ def _refuse_other_model(words: Sequence[str], knowledge: Knowledge, read: Read) 
             and not _says_other(word, model, knowledge, read)
             and _goes_on(model, word, knowledge)
         ):
+            if SIZE.fullmatch(word.casefold()) and not _SIZED.search(model):
+                raise names.unknown_model(knowledge, f"{model} {word}")
             raise RequestError(
                 f"'{word}' beside '{model}' is not understood",
                 hint="Write the name of the model as it is published, or leave the word out.",
@@ -354,30 +361,25 @@ def _is_its_size(word: str, model: str, knowledge: Knowledge) -> bool:
     return any(abs(said - count) <= _ROUNDED * count for count in counts)
 
 
-def _shares_said(
-    words: Sequence[str], knowledge: Knowledge, settings: dict[str, object]
-) -> Sequence[str]:
-    """Read ``tensor split`` as a server does; of llama.cpp it sets the cards' shares of layers."""
+def _splits_tensors(settings: Mapping[str, object], knowledge: Knowledge) -> bool:
+    """Whether ``tensor split`` is meant as a server's; of llama.cpp it sets shares of layers."""
     named = str(settings.get("framework", next(iter(knowledge.frameworks))))
-    if "tensor" in knowledge.frameworks[named].multi_gpu:
-        settings["split"] = "tensor"
-        return words
-    del settings["split"]
-    return [*words, "~tensor~split"]
+    return "tensor" in knowledge.frameworks[named].multi_gpu
 
 
 def _share_cards(words: Sequence[str], knowledge: Knowledge, read: Read) -> Sequence[str]:
     """Take ``x8`` for the cards; requests apart as they are served; of four cards two for ``tp 2``.
 
     Servers copy a dense model to every card then, and divide the experts of a mixture.
-
-    Returns:
-        The words that are left then.
+    Gives the words that are left then.
     """
     settings = read.settings
     gpu, model = str(settings.get("gpu", "")), str(settings.get("model", ""))
     if settings.get("split") == "tensor split":
-        words = _shares_said(words, knowledge, settings)
+        if _splits_tensors(settings, knowledge):
+            settings["split"] = "tensor"
+        else:
+            words = [*words, f"~{str(settings.pop('split')).replace(' ', '~')}"]
     if gpu and card_in(gpu, knowledge):
         named = find_cards(knowledge, gpu)
         times = next((word for word in words if _TIMES.fullmatch(word)), None)

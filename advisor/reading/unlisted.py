@@ -59,22 +59,20 @@ def read_by_words(knowledge: Knowledge, text: str, *, whole: bool = False) -> Mo
 def _why_not_sized(text: str) -> RequestError | None:
     """Say what a name means that is no language model, or no one model; None: nothing is known."""
     name = bare_key(text.rpartition("/")[2])
-    does = next(
-        (d for w, d in words().no_text.items() if re.match(rf"{re.escape(w)}(?![a-z])", name)), ""
-    )
-    if does:
-        return RequestError(f"{quoted(text)} is no language model: it {does}", hint=_LANGUAGE_ALONE)
+    refused = words().refused.items()
+    if why := next((y for w, y in refused if re.match(rf"{re.escape(w)}(?![a-z])", name)), ""):
+        hint = _SIZED_HERE if "no language" in why else _ITS_FILES
+        return RequestError(f"{quoted(text)} {why}", hint=hint)
     if _MERGED.search(name):
         return RequestError(
             f"{quoted(text)} is put together of several models and does not tell its size",
-            hint="Give its config.json or its .gguf file.",
+            hint=_ITS_FILES,
         )
     return None
 
 
-_LANGUAGE_ALONE: Final = (
-    "Models that read and write text are sized here, and what embeds or ranks it."
-)
+_SIZED_HERE: Final = "Models that read and write text are sized here, and what embeds or ranks it."
+_ITS_FILES: Final = "Give its config.json or its .gguf file."
 _MERGED: Final = re.compile(r"franken|clown|(?<![a-z0-9])\d{1,2}x\d+(?:\.\d+)?b(?![a-z0-9])")
 
 
@@ -222,19 +220,22 @@ def _has_size(spelled: Sequence[str], size: str) -> bool:
 
 
 def _less_marks(knowledge: Knowledge, text: str) -> ModelRead | None:
-    """Read a name beside the context that its owner gave it, or the word for what it is built of.
+    """Read a name beside the context that its owner gave it, or a word for what it is anyway.
 
-    ``qwen3.5-9b-64k:latest``, ``Qwen 3.6 MoE 35B``.
+    ``qwen3.5-9b-64k:latest``, ``Qwen 3.6 MoE 35B``, ``Qwen3.5-VL-27B``.
     """
     less = _CONTEXT.sub("", text)
-    plain = _EXPERTS.sub(" ", less).strip(" -_")
+    plain = _KIND.sub(" ", less).strip(" -_")
     if "/" in text or plain in {"", text} or every_named(text):
         return None
     try:
         read = by_words(knowledge, plain)
     except UserError:
         return None
-    if plain != less and not read.model.shape.moe:
+    said = {word.casefold() for word in _KIND.findall(less)}
+    if ("moe" in said and not read.model.shape.moe) or (
+        said - {"moe"} and read.model.modality != "vision"
+    ):
         return None
     return replace(read, said=(f"{quoted(text)} is read as {read.model.name}.", *read.said))
 
@@ -279,7 +280,7 @@ _REMARKS: Final = (
 )
 """Each with what stands in its place."""
 _CONTEXT: Final = re.compile(r"(?:[-_](?:ctx)?\d{1,4}k(?:[-_]?ctx)?)?(?::latest)?$", re.IGNORECASE)
-_EXPERTS: Final = re.compile(r"[\s_-]*\bmoe\b[\s_-]*", re.IGNORECASE)
+_KIND: Final = re.compile(r"[\s_-]*\b(moe|vl|vision)\b[\s_-]*", re.IGNORECASE)
 _OTHERWISE: Final = (
     _with_its_size, _with_a_unit, _by_letters, _as_a_tag, _less_marks, _in_its_folder, _not_listed,
     _by_its_copies, _less_remarks,

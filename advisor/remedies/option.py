@@ -391,5 +391,4 @@ def sized_record(name: str, knowledge: Knowledge) -> Model | None:
         model = model_from_record(knowledge.models[name], knowledge)
     except UserError:
         return None
-    known = model.shape.described and not model.shape.cache_unknown
-    return model if known else None
+    return model if model.shape.described else None

@@ -233,8 +233,6 @@ def _tried(
         model = one.made()
     except UserError:
         return "not_sizable"
-    if model.shape.cache_unknown:
-        return "not_sizable"
     if wish.request.text_only:
         model = text_alone(model)
     if not may_be_of_use(model.modality, wish.use):

@@ -20,9 +20,7 @@ from advisor.errors import RequestError, UserError
 from advisor.knowledge.catalogue import ALONE, PROCESSOR, Cards, sizes_of
 from advisor.knowledge.index import gpu_core, gpu_words
 from advisor.knowledge.layers import check_machine
-from advisor.knowledge.names import framework_called
 from advisor.knowledge.types import Knowledge
-from advisor.models.stored_tensors import Model
 from advisor.reading import find_cards
 from advisor.reading.known import names_processor
 from advisor.scenario import raised
@@ -303,18 +301,6 @@ def as_machine(request: Request, knowledge: Knowledge) -> Request:
     if request.gpu_layers is request.cpu_experts is None or not names_processor(request.gpu or ""):
         return request
     return replace(request, gpu_layers=None, cpu_experts=None)
-
-
-def with_its_experts(request: Request, model: Model | None, knowledge: Knowledge) -> Request:
-    """State that experts stay in system RAM where a runtime is named that is made for that."""
-    if not request.framework or not (model and model.shape.moe):
-        return request
-    named = framework_called(knowledge, request.framework)
-    made = named is not None and named.expert_offload and not named.sized
-    stated = request.gpu_layers is not None or request.cpu_experts is not None
-    if not made or stated or names_processor(request.gpu or ""):
-        return request
-    return replace(request, cpu_experts="all")
 
 
 def either_of(request: Request, cards: Cards) -> Cards:

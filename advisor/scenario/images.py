@@ -170,11 +170,11 @@ def _tower(model: Model) -> Tower | None:
     config = model.shape.vision_config
     if not config:
         return None
-    from advisor.models.config_keys import Keys  # noqa: PLC0415  where images are asked for
-    from advisor.models.vision_towers import TOWERS, read_tower  # noqa: PLC0415
+    from advisor.models.architectures.tables import tower_of  # noqa: PLC0415  where images are
+    from advisor.models.config_keys import Keys  # noqa: PLC0415  asked for
+    from advisor.models.vision_towers import read_tower  # noqa: PLC0415
 
-    kind = config.get("model_type")
-    family = TOWERS.get(f"{kind}") or TOWERS.get(f"{kind}_vision")
+    family = tower_of(config.get("model_type"))
     try:
         return read_tower(Keys(config, "config.json", family.sizes if family else {}))
     except UserError:

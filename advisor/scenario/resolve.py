@@ -56,7 +56,6 @@ from advisor.scenario.host import (
     ram_pace,
     said_here,
     said_of,
-    with_its_experts,
     with_its_ram,
     with_processor,
 )
@@ -100,7 +99,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
     gpu = cards.gpu if cards else None
     read = problems.attempt(_find_model, request, knowledge)
     framework = problems.given(request.framework, lambda one: names.sized_framework(knowledge, one))
-    request, model = _found_model(request, read, framework, knowledge)
+    model = _found_model(request, read, framework) if read else None
     kv_types = problems.attempt(caches_asked, request, knowledge, framework)
     asked = problems.attempt(precision_asked, request, model, framework)
     formats = problems.attempt(formats_for, asked, model, knowledge) if asked else None
@@ -138,16 +137,12 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
     return replace(scenario, read_as=said, stands_in=names.stands_in(knowledge, request.framework))
 
 
-def _found_model(
-    request: Request, read: ModelRead | None, framework: Framework | None, knowledge: Knowledge
-) -> tuple[Request, Model | None]:
-    """Give the model to size, and the request as the runtime places such a model."""
-    if read is None:
-        return request, None
+def _found_model(request: Request, read: ModelRead, framework: Framework | None) -> Model:
+    """Give the model to size, of a library's file the one that the runtime reads."""
     model = text_alone(read.model) if request.text_only else read.model
     if framework and is_of_library(model) and model.held_format not in framework.formats:
-        model = replace(model, held_format=None)
-    return with_its_experts(request, model, knowledge), model
+        return replace(model, held_format=None)
+    return model
 
 
 def _said(cards: Cards | None, read: ModelRead, draft: Model | None) -> tuple[str, ...]:

@@ -188,7 +188,6 @@ def test_encoders_keep_no_cache_and_embedding_models_built_on_a_decoder_do() -> 
         ({"layer_kinds": "S" * 32, "window": None}, "sliding window"),
         ({"layer_kinds": "R" * 32}, "recurrent state"),
         ({"layer_kinds": ""}, "which of its layers"),
-        ({"cache_unknown": "it keeps an index nobody has sized"}, "keeps an index"),
     ],
 )
 def test_a_missing_figure_is_named(changes: dict[str, object], words: str) -> None:

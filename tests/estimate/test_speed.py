@@ -20,7 +20,7 @@ from advisor.knowledge.types import (
     Split,
     Vendor,
 )
-from advisor.models.architectures import FAMILIES
+from advisor.models.architectures.tables import FAMILIES
 from advisor.models.shape import Counts, Moe, Shape
 from advisor.models.stored_tensors import Model
 from advisor.scenario import Scenario

@@ -143,7 +143,6 @@ def test_files_give_the_shape_of_the_config(tmp_path: Path, name: str) -> None:
         described.head_dim,
     )
     assert read.trained_context == described.trained_context
-    assert not read.cache_unknown
     check_counts(described.counts, read.counts, same_vocabulary=read.vocab == described.vocab)
     for context in (512, 32_768):
         both = [

@@ -235,7 +235,7 @@ def test_finds_the_model_people_mean(knowledge: Knowledge, text: str, name: str)
         ("lama-3.1-8b", "Did you mean 'Llama-3.1-8B'"),
         ("llama-3.1-9b", "unknown model 'llama-3.1-9b'"),
         ("phi-5", "unknown model 'phi-5'. Did you mean 'phi-1_5', 'phi-4' or 'phi-2'?"),
-        ("bert-base", "unknown model 'bert-base'. Try 'advisor knowledge find WORD', or give"),
+        ("bert-base", "unknown model 'bert-base'. Try 'advisor knowledge find WORD', give"),
         ("someone/Phi-3-medium-4k-instruct", "'microsoft/Phi-3-medium-4k-instruct'"),
         ("someone/nothing-like-it", "config.json"),
         ("", "unknown model"),

@@ -9,7 +9,7 @@ import gguf
 import numpy as np
 import pytest
 
-from advisor.models.architectures import FAMILIES
+from advisor.models.architectures.tables import FAMILIES
 from advisor.models.gguf import read_gguf
 from advisor.models.gguf.cursor import gguf_families
 from advisor.models.gguf.header import FILE_TYPES, TENSOR_TYPES

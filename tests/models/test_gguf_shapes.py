@@ -77,12 +77,11 @@ def test_full_layers_may_have_wider_heads(tmp_path: Path) -> None:
     metadata = tiny_metadata("gemma4", **changes)
     shape = read_gguf(write(tmp_path / "x.gguf", metadata, tiny_tensors())).shape
     assert (shape.layer_kinds, shape.head_dim, shape.kv_heads_by_layer) == ("SF", 16, (2, 8))
-    assert not shape.cache_unknown
 
 
 def test_keys_and_values_of_different_widths_are_cached_together(tmp_path: Path) -> None:
     shape = read_gguf(tiny(tmp_path, attention__key_length=192, attention__value_length=128)).shape
-    assert (2 * shape.head_dim, shape.cache_unknown) == (192 + 128, "")
+    assert 2 * shape.head_dim == 192 + 128
 
 
 def test_heads_may_be_listed_per_layer(tmp_path: Path) -> None:
@@ -153,14 +152,14 @@ def test_an_encoder_and_its_decoder_are_sized_with_an_input_as_long_as_the_conte
     metadata = tiny_metadata("t5", decoder_block_count=3)
     shape = read_gguf(write(tmp_path / "t5.gguf", metadata, [*tiny_tensors(0), *layers])).shape
     assert (shape.model_type, shape.layers, shape.layer_kinds) == ("t5", 3, "FFF")
-    assert (shape.encoder_positions, shape.cache_unknown) == (0, "")
+    assert shape.encoder_positions == 0
 
 
 def test_latents_that_an_old_file_does_not_compress_are_cached_as_heads(tmp_path: Path) -> None:
     metadata = tiny_metadata("deepseek2", attention__kv_lora_rank=32, rope__dimension_count=8)
     shape = read_gguf(write(tmp_path / "x.gguf", metadata, tiny_tensors())).shape
     assert shape.mla is None
-    assert (shape.kv_heads, shape.head_dim, shape.cache_unknown) == (2, 16, "")
+    assert (shape.kv_heads, shape.head_dim) == (2, 16)
 
 
 def test_a_file_without_file_type_is_named_after_most_of_its_weights(tmp_path: Path) -> None:
@@ -227,4 +226,3 @@ def test_hybrids_have_the_layers_and_states_of_their_config(tmp_path: Path, name
     assert (shape.heads, shape.kv_heads) == (expected.heads, expected.kv_heads)
     assert shape.recurrent == expected.recurrent
     assert shape.kv_heads_by_layer is None
-    assert not shape.cache_unknown

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from msgspec.structs import replace
 
 from advisor.errors import RequestError
+from advisor.files import table_rows
 from advisor.reading import find_cards
+from advisor.reading.sentence_numbers import read_numbers
+from advisor.reading.sentence_spelling import apart
 from advisor.reading.sentences import read_sentence
 from advisor.scenario.resolve import resolve
-from advisor.scenario.settings import Request
+from advisor.scenario.settings import KEYS, Request
 from tests.cli.running import run
 from tests.reading.test_command_lines import known
 
@@ -204,3 +209,39 @@ def test_a_second_model_is_never_a_size_of_the_first_under_another_name() -> Non
     assert both.more == [{"model": "llama 3.3 70b"}]
     drafted = read_sentence("qwen3 32b with qwen3 0.6b as draft on a 4090", known())
     assert (drafted.settings["draft_model"], drafted.left) == ("qwen3 0.6b", [])
+
+
+def test_every_spelling_can_be_written() -> None:
+    for pattern, *written in table_rows("spellings.tsv"):
+        groups = re.compile(pattern).groups
+        assert len(written) < 2, pattern
+        named = [int(number) for number in re.findall(r"\\(\d)", "".join(written))]
+        assert max(named, default=0) <= groups, pattern
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [("core 9 ultra 285", "Core Ultra 9 285"), ("M3Max", "M3 Max"), ("32 b", "32b")],
+)
+def test_a_spelling_is_written_as_others_write_it(said: str, read: str) -> None:
+    assert apart(said).strip() == read
+
+
+def test_every_way_to_say_a_setting_is_of_one_that_exists() -> None:
+    settings = {*KEYS, "limit", "wish"}
+    for name, *_ in table_rows("said_settings.tsv"):
+        assert name in settings or name.startswith("="), name
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        ("two users and 64 GB of DDR5 RAM at 8k context", {"batch": 2, "ram": "64 GB of DDR5"}),
+        ("90% gpu memory utilization", {"gpu_memory_utilization": 0.9}),
+        ("eager mode", {"eager": "on"}),
+    ],
+)
+def test_a_setting_that_is_said_is_read(said: str, read: dict[str, object]) -> None:
+    settings: dict[str, object] = {}
+    read_numbers(said, settings)
+    assert read.items() <= settings.items(), settings

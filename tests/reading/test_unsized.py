@@ -12,6 +12,7 @@ from advisor.reading.name_parts import UNSIZED_FILE
 from advisor.reading.sentences import read_sentence
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
+from tests.commands.test_shown import doc
 from tests.reading.test_command_lines import known
 
 
@@ -89,15 +90,14 @@ def test_a_card_beside_a_machine_s_own_memory_names_both() -> None:
         read_sentence(asked, known())
 
 
-def test_a_runtime_for_experts_in_ram_keeps_them_there() -> None:
-    asked = Request(gpu="RTX 4090", model="DeepSeek-R1", framework="KTransformers")
-    assert resolve(asked, known()).cpu_experts == 61
-    stated = Request(gpu="RTX 4090", model="DeepSeek-R1", framework="KTransformers", cpu_experts=9)
-    assert resolve(stated, known()).cpu_experts == 9
-    dense = Request(gpu="RTX 4090", model="qwen3-8b", framework="KTransformers")
-    assert resolve(dense, known()).cpu_experts == 0
-    plain = Request(gpu="RTX 4090", model="DeepSeek-R1", framework="llama.cpp")
-    assert resolve(plain, known()).cpu_experts == 0
+def test_a_runtime_for_experts_in_ram_is_told_as_the_others_that_offload() -> None:
+    asked = {"gpu": "RTX 4090", "model": "DeepSeek-R1", "precision": "Q4_K_M", "ram_gib": 502}
+    for framework in ("KTransformers", "llama.cpp"):
+        found = doc(**asked, framework=framework)
+        assert found.verdict.state == "needs_offload"
+        assert found.recommendations[0].action == "offload-experts"
+    stated = doc(**asked, framework="KTransformers", cpu_experts=61)
+    assert stated.verdict.state == "fits"
 
 
 @pytest.mark.parametrize("framework", ["vLLM", "SGLang", "transformers"])
@@ -117,3 +117,31 @@ def test_bits_alone_name_the_formats_of_so_many(text: str, bits: int) -> None:
         known(),
     )
     assert scenario.precision.class_bits == bits
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        ("NVILA-8B", "its vision tower and its projector"),
+        ("MiniCPM-o-2_6", "parts that hear and speak"),
+        ("wolfram/miquliz-120b-v2.0", "no list here tells how many it has"),
+        ("Some-Merge-7B", "the model that it is tuned or merged of"),
+    ],
+)
+def test_what_is_missing_of_a_model_is_said(text: str, missing: str) -> None:
+    with pytest.raises(UserError, match=missing):
+        read_model(known(), text)
+
+
+def test_a_word_that_is_typed_for_another_makes_no_fine_tune() -> None:
+    found = read_model(known(), "lama-3-8b")
+    assert (found.model.name, found.model.hf_id) == (
+        "Meta-Llama-3-8B-Instruct", "meta-llama/Meta-Llama-3-8B-Instruct",
+    )  # fmt: skip
+
+
+def test_what_files_hold_beside_the_shape_of_a_plain_model_is_sized_with_its_layers() -> None:
+    counts = read_model(known(), "zai-org/cogvlm2-llama3-chat-19B").model.shape.counts
+    assert counts is not None
+    assert counts.total == 19_503_107_328
+    assert sum(counts.layers) > 0.9 * counts.total

@@ -51,7 +51,7 @@ def test_a_peer_that_nobody_can_size_is_left_out() -> None:
         advice = advised(gpu="Apple M3 Ultra", model="Kimi-K2-Instruct", precision=precision)
         smaller = [o.scenario.model for o in advice.options if o.action == "smaller-model"]
         assert smaller
-        assert not any(model.shape.cache_unknown for model in smaller)
+        assert all(model.shape.described for model in smaller)
 
 
 def test_distilled_siblings_are_relatives() -> None:

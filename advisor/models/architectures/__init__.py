@@ -1,7 +1,4 @@
-"""Architecture tables, one ``Family`` per ``model_type``, and what a config.json leaves unsaid.
-
-Unsaid are the defaults that a class has in transformers.
-"""
+"""What a config.json leaves unsaid: the defaults that a class has in transformers."""
 
 from __future__ import annotations
 
@@ -12,49 +9,10 @@ from types import MappingProxyType
 from typing import Final, cast
 
 from advisor.files import table_rows
-from advisor.models.architecture import Family
-from advisor.models.architectures.classic import CLASSIC, HASHED
-from advisor.models.architectures.dense import DENSE
-from advisor.models.architectures.encoders import ENCODERS
-from advisor.models.architectures.gemma import GEMMA, GEMMA_WRAPPERS
-from advisor.models.architectures.hybrid import HYBRID
-from advisor.models.architectures.latent import COMPRESSED, KIMI, LATENT
-from advisor.models.architectures.mixtures import MIXTURES
-from advisor.models.architectures.seeing import SEEING
-from advisor.models.architectures.uneven import UNEVEN, UNEVEN_WRAPPERS
+from advisor.models.architectures.tables import FAMILIES, WRAPPERS
 from advisor.models.config_keys import Keys
 from advisor.models.shape import Shape
-from advisor.models.vision_towers import OTHER_WRAPPERS, Wrapper
-
-FAMILIES: Final[dict[str, Family]] = {
-    **DENSE, **CLASSIC, **GEMMA, **MIXTURES, **LATENT, **COMPRESSED, **HYBRID, **HASHED, **KIMI,
-    **ENCODERS, **UNEVEN,
-}  # fmt: skip
-_TEXT_ALONE: Final = {
-    "deepseek_v41": "deepseek_v41",
-    "deepseek_vl_v2": "deepseek",
-    "dots_ocr": "qwen2",
-    "hunyuan_vl": "hunyuan_v1_dense",
-    "inkling_mm_model": "inkling",
-    "jina_embeddings_v5_omni": "qwen3",
-    "kimi_k3": "kimi_linear",
-    "moondream1": "phi",
-    "omnivoice": "qwen3",
-    "qwen2_5_omni": "qwen2",
-    "qwen3_omni_moe": "qwen3_moe",
-    "qwen3_tts": "qwen3",
-    "unlimited-ocr": "deepseek",
-    "vibevoice": "qwen2",
-}
-"""Multimodal ``model_type`` -> its text model, where no formula counts the towers."""
-WRAPPERS: Final[dict[str, Wrapper]] = {
-    **OTHER_WRAPPERS,
-    **GEMMA_WRAPPERS,
-    **UNEVEN_WRAPPERS,
-    **SEEING,
-    **{name: Wrapper(text, "", counted=False) for name, text in _TEXT_ALONE.items()},
-}
-"""Multimodal ``model_type``, with its ``version`` where that tells, -> text model and tower."""
+from advisor.models.vision_towers import Wrapper
 
 
 def family_of(name: str) -> str:

@@ -3,107 +3,105 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from msgspec.structs import replace
-
-from advisor.models.architecture import (
-    Arch,
-    Family,
-    Gguf,
-    four_hidden,
-    gated,
-    one_hidden,
-    projections,
-    two_hidden,
-    vectors,
-)
+from advisor.models.architecture import Arch, projections
 from advisor.models.config_keys import Keys
-from advisor.models.layer_patterns import always
-from advisor.models.parameter_terms import all_bias, positions, up_down, up_down_bias
+from advisor.models.parameter_terms import all_bias, up_down
 
 _SPEAKS: Final = re.compile("MaskedLM|LMHead|CausalLM")
 
 
-def _token_types(a: Arch) -> int:
+def token_types(a: Arch) -> int:
+    """A row for each kind of token."""
     return a.keys.number("type_vocab_size", 2) * a.hidden
 
 
-def _pooler(a: Arch) -> int:
+def pooler(a: Arch) -> int:
     """The pooler, or instead of it the head of a masked language model."""
     masked = any(_SPEAKS.search(f"{name}") for name in a.keys.items("architectures") or ())
     bias = a.vocab if a.tied else 2 * a.vocab
     return a.hidden * (a.hidden + 1) + (2 * a.hidden + bias if masked else 0)
 
 
-def _whisper_attention(a: Arch) -> int:
+def whisper_attention(a: Arch) -> int:
     """Key projections have no bias; self- and cross-attention, each with a norm."""
     return 2 * (4 * a.hidden * a.hidden + 3 * a.hidden)
 
 
-def _whisper_encoder(a: Arch) -> int:
+def whisper_encoder(a: Arch) -> int:
+    """The encoder: its layers, two convolutions, places and a norm."""
     width = a.keys.number("encoder_ffn_dim", 4 * a.hidden, least=1)
     layer = 4 * a.hidden * a.hidden + 8 * a.hidden + 2 * a.hidden * width + width
     mels = a.keys.number("num_mel_bins", 80, least=1)
     convolutions = 3 * a.hidden * (mels + a.hidden) + 2 * a.hidden
-    places = _audio_positions(a) * a.hidden
+    places = audio_positions(a) * a.hidden
     return a.keys.whole("encoder_layers") * layer + convolutions + places + 2 * a.hidden
 
 
-def _audio_positions(a: Arch) -> int:
+def audio_positions(a: Arch) -> int:
     """Half a minute of sound, to which every input is padded."""
     return a.keys.number("max_source_positions", 1500, least=1)
 
 
-def _as_long_as_the_input(_: Arch) -> int:
+def as_long_as_the_input(_: Arch) -> int:
+    """0: as many outputs as the input has tokens."""
     return 0
 
 
-def _whisper_width(keys: Keys, hidden: int) -> int:
+def whisper_width(keys: Keys, hidden: int) -> int:
+    """The width of decoder blocks; four times the hidden one when absent."""
     return keys.maybe("decoder_ffn_dim", "intermediate_size", least=1) or 4 * hidden
 
 
-def _t5_width(keys: Keys, _: int) -> int:
+def t5_width(keys: Keys, _: int) -> int:
+    """The width of a block, which must be stated."""
     return keys.whole("d_ff")
 
 
-def _t5_ffn(a: Arch) -> int:
+def t5_ffn(a: Arch) -> int:
+    """With a gate where the file says so."""
     gated_kind = (a.keys.word("feed_forward_proj") or "relu").startswith("gated")
     return (3 if gated_kind else 2) * a.hidden * a.intermediate
 
 
-def _t5_encoder(a: Arch) -> int:
+def t5_encoder(a: Arch) -> int:
+    """The encoder with its positions and final norm."""
     layers = a.keys.whole("num_layers")
-    layer = 4 * a.hidden * a.query + _t5_ffn(a) + 2 * a.hidden
-    return layers * layer + _t5_positions(a) + a.hidden
+    layer = 4 * a.hidden * a.query + t5_ffn(a) + 2 * a.hidden
+    return layers * layer + t5_positions(a) + a.hidden
 
 
-def _t5_positions(a: Arch) -> int:
+def t5_positions(a: Arch) -> int:
+    """The table of relative positions."""
     return a.keys.number("relative_attention_num_buckets", 32, least=1) * a.heads
 
 
-def _cross_too(a: Arch) -> int:
+def cross_too(a: Arch) -> int:
+    """Self- and cross-attention without biases."""
     return 8 * a.hidden * a.query
 
 
-def _bart_attention(a: Arch) -> int:
+def bart_attention(a: Arch) -> int:
     """Self- and cross-attention with all biases."""
     return 2 * (4 * a.hidden * a.hidden + 4 * a.hidden)
 
 
-def _bart_encoder(a: Arch) -> int:
+def bart_encoder(a: Arch) -> int:
+    """The layers of the encoder."""
     width = a.keys.number("encoder_ffn_dim", 4 * a.hidden, least=1)
     block = 4 * a.hidden * a.hidden + 2 * a.hidden * width + width
     return a.keys.number("encoder_layers", a.layers, least=1) * (block + 9 * a.hidden)
 
 
-def _bart_places(a: Arch) -> int:
+def bart_places(a: Arch) -> int:
     """Learned positions of both halves, each with an offset of two, and a norm behind them."""
     return 2 * a.hidden * (a.keys.number("max_position_embeddings", 1024, least=1) + 2 + 2)
 
 
-def _decoder_alone(a: Arch) -> str:
+def decoder_alone(a: Arch) -> str:
+    """Why a decoder without its encoder has no exact count."""
     named = [f"{name}" for name in a.keys.items("architectures") or ()]
     return "its decoder alone is not counted" if "ForCausalLM" in " ".join(named) else ""
 
@@ -113,24 +111,25 @@ def _narrow(a: Arch) -> int:
     return a.keys.maybe("embedding_size", least=1) or a.hidden
 
 
-def _narrow_words(a: Arch) -> int:
+def narrow_words(a: Arch) -> int:
+    """The table of words in its own width."""
     return a.vocab * _narrow(a)
 
 
-def _narrow_places(a: Arch) -> int:
+def narrow_places(a: Arch) -> int:
     """Places, kinds and their norm, and what brings them to the width of the layers."""
     rows = a.keys.whole("max_position_embeddings") + a.keys.number("type_vocab_size", 2) + 2
     width = _narrow(a)
     return rows * width + (0 if width == a.hidden else a.hidden * (width + 1))
 
 
-def _narrow_speaks(a: Arch) -> int:
+def narrow_speaks(a: Arch) -> int:
     """The head of a masked language model: a layer, a norm, and the bias of the words."""
     masked = any(_SPEAKS.search(f"{name}") for name in a.keys.items("architectures") or ())
     return (a.hidden + 3) * _narrow(a) + a.vocab if masked else 0
 
 
-def _convolved_attention(a: Arch) -> int:
+def convolved_attention(a: Arch) -> int:
     """Half of the heads' width, beside a convolution whose kernel follows from the input."""
     heads = max(a.heads // a.keys.number("head_ratio", 2, least=1), 1)
     kernel = a.keys.number("conv_kernel_size", 9, least=1)
@@ -140,11 +139,12 @@ def _convolved_attention(a: Arch) -> int:
     return 5 * each + convolution + a.hidden * (a.hidden + 1)
 
 
-def _in_groups(a: Arch) -> int:
+def in_groups(a: Arch) -> int:
+    """ConvBERT: feed-forward matrices in groups."""
     return up_down(a) // a.keys.number("num_groups", 1, least=1)
 
 
-def _shared_block(a: Arch) -> int:
+def shared_block(a: Arch) -> int:
     """ALBERT's block, which every layer of a group works through: stored once, as if in the first.
 
     What brings the narrow words to the width of the block is there even where both are one.
@@ -156,12 +156,12 @@ def _shared_block(a: Arch) -> int:
     return groups * a.keys.number("inner_group_num", 1, least=1) * block + mapped
 
 
-def _speaks_or_pools(a: Arch) -> int:
+def speaks_or_pools(a: Arch) -> int:
     """The head of a masked language model, or a pooler."""
-    return _narrow_speaks(a) or a.hidden * (a.hidden + 1)
+    return narrow_speaks(a) or a.hidden * (a.hidden + 1)
 
 
-def _no_words(_: Arch) -> int:
+def no_words(_: Arch) -> int:
     """Sound has no table of words."""
     return 0
 
@@ -171,12 +171,12 @@ def _convolved(a: Arch) -> Sequence[int]:
     return dims[: a.keys.number("num_feat_extract_layers", len(dims), least=1)]
 
 
-def _unnormed(a: Arch) -> int:
+def unnormed(a: Arch) -> int:
     """HuBERT's projection of sound may go without its norm."""
     return 0 if a.keys.flag("feat_proj_layer_norm", default=True) else -2 * _convolved(a)[-1]
 
 
-def _listener(a: Arch) -> int:
+def listener(a: Arch) -> int:
     """Convolutions over the wave, their projection, and the one that stands for positions."""
     dims = _convolved(a)
     kernels = a.keys.wholes("conv_kernel") or (10, 3, 3, 3, 3, 2, 2)
@@ -193,53 +193,30 @@ def _listener(a: Arch) -> int:
     return waves + 2 * sum(normed) + projection + places
 
 
-def _masked_sound(a: Arch) -> int:
+def masked_sound(a: Arch) -> int:
     """The vector that stands for masked sound, kept unless training masks none."""
     times = a.keys.find("mask_time_prob")[1], a.keys.find("mask_feature_prob")[1]
     return a.hidden if times[0] is None or any(times) else 0
 
 
-def _gated_places(a: Arch) -> int:
+def gated_places(a: Arch) -> int:
     """WavLM's gate over relative positions, in every layer."""
     return a.heads + 8 * (a.head_dim + 1)
 
 
-def _buckets(a: Arch) -> int:
+def buckets(a: Arch) -> int:
+    """WavLM's table of relative positions."""
     return a.keys.number("num_buckets", 320, least=1) * a.heads
 
 
-def _adapted(a: Arch) -> str:
+def adapted(a: Arch) -> str:
+    """Why a head or an adapter leaves the model without an exact count."""
     plain = all(f"{name}".endswith("Model") for name in a.keys.items("architectures") or ())
     alone = plain and not a.keys.maybe("adapter_attn_dim")
     return "" if alone else "its head, or what adapts it, is not counted"
 
 
-_BERT = Family(
-    attention=(projections, all_bias),
-    mixers={"N": (projections, all_bias)},
-    dense=(up_down, up_down_bias),
-    norms=(four_hidden,),
-    final=(two_hidden,),
-    extras=(positions("max_position_embeddings"), _token_types, _pooler),
-    kinds=always("N"),
-    tied=True,
-    role="encoder",
-)
-
-
-_NARROW = replace(_BERT, final=(), embedding=_narrow_words, output=_narrow_words)
-_LISTENS = replace(
-    _BERT,
-    embedding=_no_words,
-    output=_no_words,
-    extras=(_listener, _masked_sound),
-    unsupported=("add_adapter",),
-    uncounted=_adapted,
-    defaults={"vocab_size": 32},
-)
-
-
-def _conformer(a: Arch) -> int:
+def conformer(a: Arch) -> int:
     """Two feed-forward blocks, attention by distance and a convolution, each behind its norm."""
     width, kernel = a.intermediate, a.keys.number("conv_depthwise_kernel_size", 31, least=1)
     halves = 2 * (up_down(a) + width + a.hidden)
@@ -253,141 +230,12 @@ def _conformer(a: Arch) -> int:
 _REACH: Final = (("left", 64), ("right", 8))
 
 
-def _heard(a: Arch) -> int:
+def heard(a: Arch) -> int:
     """The projection of stacked filter banks behind its norm, and the vector of masked sound."""
     banks = a.keys.number("feature_projection_input_dim", 160, least=1)
-    return 2 * banks + a.hidden * (banks + 1) + _masked_sound(a)
+    return 2 * banks + a.hidden * (banks + 1) + masked_sound(a)
 
 
-def _sounding(_: Arch) -> str:
+def sounding(_: Arch) -> str:
+    """What of a model that speaks is not modelled."""
     return "its vocoder is not modelled"
-
-
-_BART = Family(
-    attention=(_bart_attention,),
-    dense=(up_down, up_down_bias),
-    norms=(vectors(6),),
-    final=(),
-    extras=(_bart_encoder, _bart_places),
-    tied=True,
-    role="encoder-decoder",
-    read_width=_whisper_width,
-    encoder_positions=_as_long_as_the_input,
-    uncounted=_decoder_alone,
-    gated=False,
-)
-ENCODERS: Final[Mapping[str, Family]] = {
-    "bert": replace(
-        _BERT,
-        gguf=(
-            Gguf("bert", role="encoder"),
-            Gguf("jina-bert-v2", role="encoder"),
-            Gguf("neo-bert", role="encoder"),
-        ),
-    ),
-    "xlm-roberta": replace(
-        _BERT,
-        defaults={"type_vocab_size": 1},
-        also=("roberta", "camembert"),
-        gguf=(Gguf("jina-bert-v3", role="encoder"),),
-    ),
-    "distilbert": replace(
-        _BERT,
-        extras=(positions("max_position_embeddings"),),
-        defaults={
-            "max_position_embeddings": 512,
-            "dim": 768,
-            "hidden_dim": 3072,
-            "n_layers": 6,
-            "n_heads": 12,
-        },
-    ),
-    "convbert": replace(
-        _NARROW,
-        mixers={"N": (_convolved_attention,)},
-        dense=(_in_groups, up_down_bias),
-        extras=(_narrow_places, _narrow_speaks),
-        defaults={"max_position_embeddings": 512},
-    ),
-    "albert": replace(
-        _NARROW,
-        mixers={"N": ()},
-        dense=(),
-        norms=(),
-        first=(_shared_block,),
-        extras=(_narrow_places, _speaks_or_pools),
-        defaults={"max_position_embeddings": 512, "embedding_size": 128},
-    ),
-    "wav2vec2": _LISTENS,
-    "hubert": replace(
-        _LISTENS,
-        extras=(*_LISTENS.extras, _unnormed),
-        unsupported=("add_adapter", "conv_pos_batch_norm"),
-    ),
-    "wavlm": replace(
-        _LISTENS, mixers={"N": (projections, all_bias, _gated_places)}, first=(_buckets,)
-    ),
-    "wav2vec2-bert": replace(
-        _LISTENS,
-        mixers={"N": (_conformer,)},
-        dense=(),
-        norms=(),
-        final=(),
-        extras=(_heard,),
-        gated=False,
-    ),
-    "nomic_bert": Family(
-        mixers={"N": (projections,)},
-        dense=(gated,),
-        norms=_BERT.norms,
-        final=_BERT.final,
-        extras=(_token_types,),
-        kinds=_BERT.kinds,
-        tied=True,
-        role="encoder",
-        gguf=(Gguf("nomic-bert", role="encoder"), Gguf("nomic-bert-moe", role="encoder")),
-    ),
-    "llama_bidirec": Family(
-        mixers={"N": (projections,)}, kinds=_BERT.kinds, tied=True, role="encoder"
-    ),
-    "modernbert": Family(
-        mixers={"N": (projections,)},
-        dense=(gated,),
-        norms=(two_hidden,),
-        final=(one_hidden,),
-        kinds=_BERT.kinds,
-        tied=True,
-        role="encoder",
-    ),
-    "styletts2": Family(
-        mixers=_BERT.mixers, kinds=_BERT.kinds, role="encoder", uncounted=_sounding
-    ),
-    "whisper": Family(
-        attention=(_whisper_attention,),
-        dense=(up_down, up_down_bias),
-        norms=(vectors(6),),
-        final=(two_hidden,),
-        extras=(_whisper_encoder, positions("max_target_positions")),
-        tied=True,
-        role="encoder-decoder",
-        read_width=_whisper_width,
-        encoder_positions=_audio_positions,
-        defaults={"max_target_positions": 448},
-    ),
-    "bart": _BART,
-    "mbart": replace(_BART, final=(four_hidden,)),
-    "t5": Family(
-        attention=(_cross_too,),
-        dense=(_t5_ffn,),
-        norms=(vectors(3),),
-        first=(_t5_positions,),
-        final=(one_hidden,),
-        extras=(_t5_encoder,),
-        tied=True,
-        ties_always=True,
-        role="encoder-decoder",
-        read_width=_t5_width,
-        encoder_positions=_as_long_as_the_input,
-        gguf=(Gguf("t5", role="encoder-decoder"),),
-    ),
-}

@@ -6,147 +6,12 @@ readers of its config and file headers describe (``kimi-k3-layers`` in knowledge
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
-from msgspec.structs import replace
-
-from advisor.models.architecture import (
-    Arch,
-    Family,
-    Gguf,
-    all_dense,
-    gated,
-    laid_out,
-    one_hidden,
-    two_hidden,
-)
-from advisor.models.layer_patterns import (
-    always,
-    experts_after,
-    full_every,
-    kimi_layers,
-    sparse_steps,
-    stated_or,
-    stated_window,
-)
-from advisor.models.parameter_terms import (
-    experts,
-    gated_expert,
-    head_gate,
-    indexed_latents,
-    latent_attention,
-    latent_bias,
-    latents,
-    output_gate,
-    paired_streams,
-    router,
-    shared,
-    stream_end,
-    token_indexes,
-    when,
-)
-from advisor.models.recurrent import kimi_delta, kimi_delta_state, kimi_delta_terms
-from advisor.models.shape import Blocks, Recurrent
-
-_V3_SIZES = {"qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128}
-_V3 = Family(
-    attention=(latent_attention, when("attention_bias", latent_bias)),
-    experts=(router, shared),
-    expert=gated_expert,
-    moe=experts(shared="count"),
-    mla=latents,
-    ffn_kinds=experts_after("first_k_dense_replace"),
-    unsupported=("mlp_bias",),
-    defaults={
-        **_V3_SIZES,
-        "kv_lora_rank": 512,
-        "q_lora_rank": 1536,
-        "first_k_dense_replace": 3,
-        "n_shared_experts": 1,
-    },
-)
-INDEXED = replace(
-    _V3,
-    irregular=token_indexes,
-    mla=indexed_latents,
-    defaults={**_V3.defaults, "index_n_heads": 64, "index_head_dim": 128},
-)
-_DENSE = Family(
-    attention=(latent_attention, when("attention_bias", latent_bias)),
-    dense=(gated,),
-    mla=latents,
-    ffn_kinds=all_dense,
-    tied=True,
-    unsupported=("mlp_bias",),
-)
-
-
-LATENT: Final[Mapping[str, Family]] = {
-    "deepseek_v3": replace(_V3, gguf=(laid_out(Blocks("deepseek2"), reads=False),)),
-    "kimi_k2": replace(_V3, gguf=(laid_out(Blocks("deepseek2"), reads=False),)),
-    "deepseek_v2": replace(
-        _V3,
-        defaults={
-            **_V3_SIZES,
-            "kv_lora_rank": 512,
-            "q_lora_rank": 1536,
-            "first_k_dense_replace": 0,
-            "n_shared_experts": 2,
-        },
-        gguf=(laid_out(Blocks("deepseek2")),),
-    ),
-    "deepseek_v32": INDEXED,
-    "glm_moe_dsa": replace(
-        INDEXED,
-        defaults={
-            **INDEXED.defaults,
-            "qk_nope_head_dim": 192,
-            "v_head_dim": 256,
-            "q_lora_rank": 2048,
-            "index_n_heads": 32,
-        },
-        gguf=(Gguf("glm-dsa"),),
-    ),
-    "glm4_moe_lite": replace(
-        _V3,
-        defaults={
-            **_V3.defaults,
-            "qk_nope_head_dim": 192,
-            "v_head_dim": 256,
-            "q_lora_rank": 768,
-            "first_k_dense_replace": 1,
-        },
-    ),
-    "axk1": replace(
-        _V3,
-        experts=(router, shared, one_hidden),
-        defaults={**_V3.defaults, "first_k_dense_replace": 1},
-    ),
-    "mistral4": replace(
-        _V3,
-        defaults={
-            **_V3.defaults,
-            "first_k_dense_replace": 0,
-            "kv_lora_rank": 256,
-            "q_lora_rank": 1024,
-            "qk_nope_head_dim": 64,
-        },
-    ),
-    "sarvam_mla": replace(
-        _V3,
-        defaults={
-            **_V3_SIZES,
-            "kv_lora_rank": 512,
-            "first_k_dense_replace": 1,
-            "n_shared_experts": 1,
-        },
-    ),
-    "minicpm3": replace(
-        _DENSE, defaults={"kv_lora_rank": 256, "q_lora_rank": 768}, gguf=(Gguf("minicpm3"),)
-    ),
-    "youtu": replace(_DENSE, defaults={**_V3_SIZES, "kv_lora_rank": 512, "q_lora_rank": 1536}),
-}
+from advisor.models.architecture import Arch
+from advisor.models.parameter_terms import output_gate
+from advisor.models.recurrent import kimi_delta_state
+from advisor.models.shape import Recurrent
 
 
 def _narrow(a: Arch) -> int:
@@ -154,21 +19,22 @@ def _narrow(a: Arch) -> int:
     return a.keys.maybe("routed_expert_hidden_size", least=1) or 0
 
 
-def _ends(a: Arch) -> int:
+def narrow_ends(a: Arch) -> int:
     """To the narrow stream and back, and its norm."""
     return (2 * a.hidden + 1) * _narrow(a)
 
 
-def _expert(a: Arch) -> int:
+def narrow_expert(a: Arch) -> int:
+    """One routed expert, in the narrow stream where there is one."""
     return 3 * (_narrow(a) or a.hidden) * (a.moe.width if a.moe else 0)
 
 
-def _attention_gate(a: Arch) -> int:
+def attention_gate(a: Arch) -> int:
     """K3 weighs what attention gives by a full matrix before the output."""
     return output_gate(a) if _narrow(a) else 0
 
 
-def _delta_gate(a: Arch) -> int:
+def delta_gate(a: Arch) -> int:
     """The gate of Kimi Delta Attention is one matrix in K3, and two thin ones before."""
     r = a.recurrent
     if r is None or not _narrow(a):
@@ -176,7 +42,7 @@ def _delta_gate(a: Arch) -> int:
     return a.hidden * r.inner - (a.hidden + r.inner) * r.head_dim
 
 
-def _ling_delta(a: Arch) -> Recurrent:
+def ling_delta(a: Arch) -> Recurrent:
     """Ling 3.0: Kimi Delta Attention with as many heads as the others, and whole gates."""
     heads = a.keys.whole("linear_num_heads", "num_attention_heads")
     kernel = a.keys.whole("linear_conv_kernel_dim", "short_conv_kernel_size")
@@ -184,48 +50,16 @@ def _ling_delta(a: Arch) -> Recurrent:
     return kimi_delta_state(heads, width, kernel)
 
 
-def _whole_gates(a: Arch) -> int:
+def whole_gates(a: Arch) -> int:
+    """Gates of Kimi Delta Attention as whole matrices, not thin ones."""
     r = a.recurrent
     return 2 * (a.hidden * r.inner - (a.hidden + r.inner) * r.head_dim) if r else 0
 
 
-def _other_state(a: Arch) -> str:
+def other_state(a: Arch) -> str:
     """Ling 2.5 has the same name, and states of another kind."""
     other = any(a.keys.stated(key) is not None for key in ("group_norm_size", "linear_silu"))
     return "its linear attention is not modelled" if other else ""
-
-
-KIMI: Final[Mapping[str, Family]] = {
-    "bailing_hybrid": Family(
-        attention=(latent_attention, head_gate),
-        mixers={"R": (kimi_delta_terms, _whole_gates)},
-        experts=(router, shared),
-        expert=gated_expert,
-        moe=experts(shared="count"),
-        mla=latents,
-        recurrent=_ling_delta,
-        kinds=full_every("layer_group_size", "R"),
-        ffn_kinds=experts_after("first_k_dense_replace"),
-        ties_always=None,
-        uncounted=_other_state,
-        unsupported=("attention_bias",),
-        defaults={"first_k_dense_replace": 2},
-    ),
-    "kimi_linear": Family(
-        attention=(latent_attention, _attention_gate),
-        mixers={"R": (kimi_delta_terms, _delta_gate)},
-        experts=(router, shared, _ends),
-        expert=_expert,
-        moe=experts(shared="count"),
-        mla=latents,
-        recurrent=kimi_delta,
-        kinds=stated_or(kimi_layers),
-        ffn_kinds=experts_after("first_k_dense_replace"),
-        unsupported=("attention_bias", "tie_word_embeddings"),
-        defaults={"first_k_dense_replace": 1},
-        gguf=(Gguf("kimi-linear", recurrent="kda"),),
-    ),
-}
 
 
 _CSA: Final = "compressed_sparse_attention"
@@ -257,7 +91,8 @@ def _rate(a: Arch, kind: str) -> int:
     return (rates and rates.maybe(kind, least=1)) or a.keys.number(own, _RATES[kind], least=1)
 
 
-def _attention(a: Arch) -> int:
+def grouped_attention(a: Arch) -> int:
+    """DeepSeek V4: one key for all heads, the output in groups of low rank."""
     rank, groups = a.keys.whole("q_lora_rank"), a.keys.whole("o_groups")
     output = groups * a.keys.whole("o_lora_rank")
     query = rank * (a.hidden + 1 + a.query)
@@ -270,7 +105,7 @@ def _attention(a: Arch) -> int:
     )
 
 
-def _compressors(a: Arch) -> tuple[int, ...]:
+def compressors(a: Arch) -> tuple[int, ...]:
     """What layers have besides to compress, and to pick from what is compressed."""
     by_kind = {kind: _compressor(a, kind) for kind in {*_layers(a)}}
     return tuple(by_kind[kind] for kind in _layers(a))
@@ -287,13 +122,14 @@ def _compressor(a: Arch, kind: str) -> int:
     return both + heads * (a.keys.whole("q_lora_rank") * width + a.hidden)
 
 
-def _shared_bias(a: Arch) -> int:
+def shared_expert_bias(a: Arch) -> int:
+    """Biases of the shared experts, where there are any."""
     a.keys.stated("attention_bias")  # its class has none
     width = a.moe.shared_width if a.moe else 0
     return (a.hidden + 2 * width) * a.keys.flag("mlp_bias")
 
 
-def _cells(a: Arch) -> tuple[tuple[int, int], ...]:
+def compressed_cells(a: Arch) -> tuple[tuple[int, int], ...]:
     """Elements of every token, and of those in the window, by layer.
 
     The window holds the key that is the value too, and of HCA the tokens that wait to be merged.
@@ -320,7 +156,7 @@ def _shared_rates(a: Arch) -> tuple[int, ...]:
     return tuple(rates[layer] if layer in sources else 0 for layer in range(a.layers))
 
 
-def _shared_compressors(a: Arch) -> tuple[int, ...]:
+def shared_compressors(a: Arch) -> tuple[int, ...]:
     """What layers merge with, what they pick by, and what mixes looked up n-grams in."""
     heads, width = a.keys.whole("index_n_heads"), a.keys.whole("index_head_dim")
     picking = heads * (a.keys.whole("q_lora_rank") * width + a.hidden)
@@ -336,50 +172,13 @@ def _shared_compressors(a: Arch) -> tuple[int, ...]:
     )
 
 
-def _shared_cells(a: Arch) -> tuple[tuple[int, int], ...]:
+def shared_cells(a: Arch) -> tuple[tuple[int, int], ...]:
     """As vLLM 0.33.0 keeps it: a window in each layer, merged tokens and index in few."""
     held = a.head_dim + a.keys.whole("index_head_dim")
     return tuple((rate and -(-held // rate), a.head_dim) for rate in _shared_rates(a))
 
 
-def _ngram_tables(a: Arch) -> int:
+def ngram_tables(a: Arch) -> int:
+    """Rows of all tables of n-grams."""
     rows = sum(a.keys.wholes("engram_num_embeddings") or ())
     return rows * a.keys.number("engram_head_dim", 256)
-
-
-COMPRESSED: Final[dict[str, Family]] = {
-    "deepseek_v4": Family(
-        attention=(_attention,),
-        irregular=_compressors,
-        experts=(router, shared, _shared_bias),
-        expert=gated_expert,
-        moe=experts(shared="count"),
-        norms=(two_hidden, paired_streams),
-        extras=(stream_end,),
-        kinds=always("S"),
-        cells=_cells,
-        ffn_kinds=sparse_steps,
-        window=stated_window,
-        defaults={
-            "num_key_value_heads": 1,
-            "head_dim": 512,
-            "q_lora_rank": 1024,
-            "o_groups": 8,
-            "o_lora_rank": 1024,
-            "index_n_heads": 64,
-            "index_head_dim": 128,
-            "n_shared_experts": 1,
-            "hc_mult": 4,
-            "sliding_window": 128,
-        },
-    ),
-}
-COMPRESSED["deepseek_v41"] = replace(
-    COMPRESSED["deepseek_v4"],
-    irregular=_shared_compressors,
-    extras=(),
-    lookups=(_ngram_tables,),
-    cells=_shared_cells,
-    defaults={**COMPRESSED["deepseek_v4"].defaults, "q_lora_rank": 1280, "index_n_heads": 32},
-    also=("deepseek_v41_text",),
-)

@@ -5,38 +5,30 @@ Formulas follow the module classes of transformers 5.23.0 and, where they are ne
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import prod
 from typing import Final
 
-from advisor.models.architecture import Arch, class_sizes
+from advisor.models.architecture import Arch
 from advisor.models.config_keys import Keys
 from advisor.models.vision_towers import (
-    NO_HEAD,
     Tower,
-    VisionFamily,
-    Wrapper,
     biased_block,
     clip,
     idefics,
     merged_width,
     merger,
     patches_of,
-    siglip,
 )
 
-_MINICPM_TEXTS: Final = {"2.6": "qwen2", "4.0": "llama", "4.5": "qwen3"}
-"""The text model by ``version`` of the file."""
 
-
-def _resampler(outer: Keys, t: Tower, a: Arch) -> int:
+def resampler(outer: Keys, t: Tower, a: Arch) -> int:
     """MiniCPM-V: queries that attend to patches, with three norms, and a last square matrix."""
     queries = outer.whole("query_num") + t.hidden + 10 + 5 * a.hidden
     dropped = biased_block(t) if outer.flag("drop_vision_last_layer") else 0
     return queries * a.hidden - dropped
 
 
-def _segmenter(t: Tower) -> int:
+def segmenter(t: Tower) -> int:
     """GOT-OCR 2.0: SAM's tower, whose blocks have positions relative to their window, or to all."""
     side, window = t.keys.whole("image_size") // t.patch, t.keys.number("window_size", 14)
     whole = {*(t.keys.wholes("global_attn_indexes") or (2, 5, 8, 11))}
@@ -55,18 +47,18 @@ def _is_on(t: Tower, switch: str) -> bool:
     return t.keys.flag(switch, default=True)
 
 
-def _halved_twice(_: Keys, t: Tower, a: Arch) -> int:
+def halved_twice(_: Keys, t: Tower, a: Arch) -> int:
     """GOT-OCR 2.0: two convolutions that halve the sides, and a layer."""
     out = t.keys.number("output_channels", 256, least=1)
     return 18 * out**2 + 18 * out * a.hidden + a.hidden * (a.hidden + 1)
 
 
-def _eva(t: Tower) -> int:
+def eva(t: Tower) -> int:
     """BLIP-2: CLIP's tower without the norm before its blocks, its patches with a bias."""
     return clip(t) - t.hidden - (0 if _is_on(t, "qkv_bias") else 3 * t.layers * t.hidden)
 
 
-def _queries(outer: Keys, _: Tower, a: Arch) -> int:
+def learned_queries(outer: Keys, _: Tower, a: Arch) -> int:
     """BLIP-2: learned queries that attend to the patches in every other block, then a layer."""
     keys = outer.section("qformer_config") or outer.part("qformer_config", {})
     hidden, width = keys.number("hidden_size", 768), keys.number("intermediate_size", 3072)
@@ -79,12 +71,7 @@ def _queries(outer: Keys, _: Tower, a: Arch) -> int:
     return blocks + 2 * hidden + queries + (hidden + 1) * a.hidden
 
 
-_MINICPM_TOWER: Final = VisionFamily(
-    siglip, {**class_sizes(1152, 4304, 27, 16, patch_size=14), **NO_HEAD}
-)
-
-
-def _muse_tower(t: Tower) -> int:
+def muse_tower(t: Tower) -> int:
     """Muse: a learned grid of positions, norms before and after."""
     side = t.keys.number("pos_emb_height", 32) * t.keys.number("pos_emb_width", 32)
     frames = t.keys.number("patch_temporal", 2, least=1)
@@ -92,16 +79,16 @@ def _muse_tower(t: Tower) -> int:
     return ends + t.layers * biased_block(t)
 
 
-def _glimmer(outer: Keys, _: Tower, a: Arch) -> int:
+def glimmer_join(outer: Keys, _: Tower, a: Arch) -> int:
     """Three layers for four patches."""
     inner = outer.number("projector_hidden_size", 4096, least=1)
     return (outer.number("out_hidden_size", 6144, least=1) + inner + a.hidden) * inner
 
 
-def _muse(outer: Keys, t: Tower, a: Arch) -> int:
+def muse_join(outer: Keys, t: Tower, a: Arch) -> int:
     """The same, and a pyramid of convolutions that hears."""
     audio = outer.section("audio_config") or outer.part("audio_config", {})
-    return _glimmer(outer, t, a) + _hearing(audio, a)
+    return glimmer_join(outer, t, a) + _hearing(audio, a)
 
 
 def _hearing(keys: Keys, a: Arch) -> int:
@@ -117,10 +104,7 @@ def _hearing(keys: Keys, a: Arch) -> int:
     return found
 
 
-_MUSE: Final = VisionFamily(_muse_tower, class_sizes(1536, 8960, 50, 16, patch_size=14))
-
-
-def _glm(t: Tower) -> int:
+def glm_tower(t: Tower) -> int:
     """GLM-OCR and GLM-5.3: gated blocks with norms of a head, no positions, a gated merger."""
     out, bias = t.keys.whole("out_hidden_size"), t.keys.flag("attention_bias", default=True)
     wide = t.keys.maybe("projection_intermediate_size", least=1) or t.colours * out
@@ -131,25 +115,12 @@ def _glm(t: Tower) -> int:
     return patches_of(t) + 2 * t.hidden + t.layers * block + joined
 
 
-_GLM: Final = VisionFamily(
-    _glm,
-    {
-        "depth": 24,
-        "hidden_size": 1024,
-        "intermediate_size": 4096,
-        "num_heads": 16,
-        "patch_size": 14,
-        "out_hidden_size": 1536,
-    },
-)
-
-
-def _paddle(_: Keys, t: Tower, a: Arch) -> int:
+def paddle_join(_: Keys, t: Tower, a: Arch) -> int:
     """PaddleOCR-VL: a norm, then two layers for every four patches."""
     return 2 * t.hidden + merger(merged_width(t), a.hidden)
 
 
-def _windowed(t: Tower) -> int:
+def windowed(t: Tower) -> int:
     """MiniCPM-V 4.6: among the blocks one attends inside windows and merges them."""
     merged = prod(t.keys.wholes("window_kernel_size") or (2, 2))
     attends, wide = 4 * t.hidden * (t.hidden + 1), merged * t.width
@@ -157,7 +128,7 @@ def _windowed(t: Tower) -> int:
     return idefics(t) + attends + 2 * t.hidden + narrowed
 
 
-def _rounds(outer: Keys, t: Tower, a: Arch) -> int:
+def merging_rounds(outer: Keys, t: Tower, a: Arch) -> int:
     """MiniCPM-V 4.6: patches are merged in rounds, at last into the width of the text."""
     outer.stated("patch_size", "insert_layer_id", "merge_kernel_size")  # change no matrix
     wide = 4 * t.hidden
@@ -165,7 +136,7 @@ def _rounds(outer: Keys, t: Tower, a: Arch) -> int:
     return sum(2 * wide + merger(wide, out) for out in (*[t.hidden] * (rounds - 1), a.hidden))
 
 
-def _molmo_tower(t: Tower) -> int:
+def molmo_tower(t: Tower) -> int:
     """Molmo 2: heads of a width of their own, one matrix for the colours of a patch."""
     heads, width = t.keys.whole("num_attention_heads"), t.keys.number("head_dim", 72, least=1)
     kv = t.keys.number("num_key_value_heads", heads, least=1)
@@ -177,7 +148,7 @@ def _molmo_tower(t: Tower) -> int:
     return (t.pixels + 1 + places) * t.hidden + t.layers * block
 
 
-def _molmo(outer: Keys, _: Tower, __: Arch) -> int:
+def molmo_join(outer: Keys, _: Tower, __: Arch) -> int:
     """Molmo 2: patches attend to the mean of their window; a gated layer reaches the text."""
     keys = outer.section("adapter_config") or outer.part("adapter_config", {})
     taken = keys.items("vision_feature_layer", "vit_layers") or (24, 18)
@@ -199,12 +170,13 @@ def _stages(keys: Keys) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(n for n in one if isinstance(n, int)) for one in found)
 
 
-def _read_davit(keys: Keys) -> Tower:
+def read_davit(keys: Keys) -> Tower:
+    """The sizes of its last stage, and the layers of all."""
     widths, depths, patches, _ = _stages(keys)
     return Tower(keys, widths[-1], int(widths[-1] * 4), sum(depths), patches[0])
 
 
-def _davit(t: Tower) -> int:
+def davit(t: Tower) -> int:
     """DaViT: in stages, blocks that attend in windows and blocks that attend to channels."""
     found, before = 0, t.colours
     ratio, bias = t.keys.ratio("mlp_ratio", 4.0), t.keys.flag("qkv_bias", default=True)
@@ -216,7 +188,7 @@ def _davit(t: Tower) -> int:
     return found
 
 
-def _florence(_: Keys, t: Tower, a: Arch) -> int:
+def florence_join(_: Keys, t: Tower, a: Arch) -> int:
     """Florence-2: a matrix, a norm, and where a patch lies in its row and column.
 
     Where its text model says so, encoder and decoder have embeddings of their own.
@@ -227,83 +199,14 @@ def _florence(_: Keys, t: Tower, a: Arch) -> int:
     return t.hidden * (out + places) + 2 * out + own
 
 
-def _hunyuan_tower(t: Tower) -> int:
+def hunyuan_tower(t: Tower) -> int:
     """HY-V4-VL: learned positions up to its largest picture, no norm after the blocks."""
     places = (t.keys.number("max_image_size", 2048) // t.patch) ** 2 + 1
     ends = t.pixels + 1 + places
     return ends * t.hidden + t.layers * biased_block(t)
 
 
-def _hunyuan(_: Keys, t: Tower, a: Arch) -> int:
+def hunyuan_join(_: Keys, t: Tower, a: Arch) -> int:
     """A norm, a convolution that halves the sides, a layer and a line break."""
     out = t.keys.number("out_hidden_size", a.hidden, least=1)
     return t.hidden + merger(merged_width(t), out) + out
-
-
-SEEING: Final[Mapping[str, Wrapper]] = {
-    "glm46v": Wrapper("glm4v_text", "glm4v_vision"),
-    "glm_ocr": Wrapper("glm_ocr_text", "glm_ocr_vision", text_may_tie=True, tower=_GLM),
-    "glm5_next": Wrapper("glm5_next_text", "glm5_next_vision", tower=_GLM),
-    "hy_v4_vl": Wrapper(
-        "hy_v4_vl_text",
-        "hy_v4_vl_vision",
-        _hunyuan,
-        tower=VisionFamily(_hunyuan_tower, class_sizes(1536, 6144, 40, 16, patch_size=16)),
-    ),
-    "paddleocr_vl": Wrapper(
-        "paddleocr_vl_text",
-        "paddleocr_vl_vision",
-        _paddle,
-        tied=True,
-        text_may_tie=True,
-        tower=VisionFamily(idefics, class_sizes(1152, 4304, 27, 16, image_size=384, patch_size=14)),
-    ),
-    **dict.fromkeys(
-        ("minicpmv4_6", "minicpmv4_7"),
-        Wrapper(
-            "qwen3_5_text",
-            "minicpmv4_6_vision",
-            _rounds,
-            tower=VisionFamily(
-                _windowed, class_sizes(768, 3072, 12, 12, image_size=224, patch_size=16)
-            ),
-        ),
-    ),
-    "molmo2": Wrapper(
-        "molmo2_text",
-        "molmo2_vision",
-        _molmo,
-        tower=VisionFamily(
-            _molmo_tower, class_sizes(1152, 4304, 25, 16, image_size=378, patch_size=14)
-        ),
-    ),
-    "florence2": Wrapper(
-        "bart",
-        "florence_vision",
-        _florence,
-        tied=True,
-        tower=VisionFamily(_davit, {}, _read_davit),
-    ),
-    "muse_spark": Wrapper("muse_spark_text", "muse_spark_vision", _muse, hears=True, tower=_MUSE),
-    "muse_glimmer": Wrapper("muse_glimmer_text", "muse_glimmer_vision", _glimmer, tower=_MUSE),
-    "got_ocr2": Wrapper(
-        "qwen2",
-        "got_ocr2_vision",
-        _halved_twice,
-        tied=True,
-        tower=VisionFamily(
-            _segmenter, class_sizes(768, 3072, 12, 12, image_size=1024, patch_size=16)
-        ),
-    ),
-    "blip-2": Wrapper(
-        "opt",
-        "blip_2_vision_model",
-        _queries,
-        text_may_tie=True,
-        tower=VisionFamily(_eva, class_sizes(1408, 6144, 39, 16, image_size=224, patch_size=14)),
-    ),
-    **{
-        f"minicpmv {version}": Wrapper(text, "siglip", _resampler, tower=_MINICPM_TOWER)
-        for version, text in _MINICPM_TEXTS.items()
-    },
-}

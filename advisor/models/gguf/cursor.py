@@ -10,8 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.models.architecture import Gguf
-from advisor.models.architectures import FAMILIES
+from advisor.models.architectures.tables import FAMILIES, ONLY_FILES
 from advisor.models.config_keys import Keys
+from advisor.models.recurrent import mamba2_state, mamba_state
 from advisor.models.shape import Recurrent
 from advisor.models.stored_tensors import fail
 
@@ -135,69 +136,10 @@ class Cursor:
         fail(self.shown, reason, hint)
 
 
-_ONLY_FILES = (
-    Gguf("minicpm", "minicpm"),
-    Gguf("mpt", "mpt"),
-    Gguf("orion", "orion"),
-    Gguf("qwen", "qwen"),
-    Gguf("xverse", "xverse"),
-    Gguf("bailingmoe", "bailing_moe"),
-    Gguf("grok", "grok-1"),
-    Gguf("eurobert", "eurobert", role="encoder"),
-    Gguf("modern-bert", "modernbert", role="encoder"),
-    Gguf("cohere2moe", "cohere2_moe", period=4, full_first=True),
-    Gguf("plamo3", "plamo3", period=8),
-    Gguf("smallthinker", "smallthinker", period=4, full_first=True, window=4096, fixed_window=True),
-    Gguf("rwkv6", "rwkv6", recurrent="wkv"),
-    Gguf("rwkv6qwen2", "rwkv6qwen2", recurrent="wkv"),
-    Gguf("rwkv7", "rwkv7", recurrent="wkv"),
-    Gguf("arwkv7", "arwkv7", recurrent="wkv"),
-    Gguf("t5encoder", "t5"),
-    Gguf("graniteswitch", "granite_switch"),
-    Gguf("gemma-embedding2", "embedding_gemma2", role="encoder"),
-    *(Gguf(name, name, caching=0) for name in ("dream", "llada", "llada-moe", "rnd1")),
-    *(Gguf(name, name, period=4) for name in ("granite_swa", "maple", "muse-glimmer", "spark2_5")),
-    Gguf("laguna", "laguna", period=4, full_first=True),
-    Gguf("bailingmoe3", "bailingmoe3", recurrent="kda"),
-    Gguf("deepseek32", "deepseek_v32"),
-    Gguf("glm5-next", "glm5_next", recurrent="kda", indexed=(3, 0)),
-    Gguf("kimi-k3", "kimi_k3", recurrent="kda"),
-    Gguf("minimax-01", "minimax", recurrent="lightning"),
-    Gguf("minimax-m3", "minimax_m3", indexed=(1, 1)),
-    *(
-        Gguf(name, name)
-        for name in (
-            "arctic",
-            "bailingmoe2",
-            "chameleon",
-            "codeshell",
-            "cogvlm",
-            "deepseek2-ocr",
-            "grovemoe",
-            "hunyuan_vl",
-            "hy_v3",
-            "hy_v4",
-            "jais",
-            "jais2",
-            "k2-horizon",
-            "maincoder",
-            "mistral4",
-            "nanbeige",
-            "paddleocr",
-            "pangu-embedded",
-            "plamo",
-            "refact",
-            "talkie",
-        )
-    ),
-)
-"""Architectures without a family here: sizes follow from the file alone."""
-
-
 def gguf_families() -> Mapping[str, Gguf]:
     """Give every GGUF architecture that can be read, by name."""
     return {
-        **{known.architecture: known for known in _ONLY_FILES},
+        **{known.architecture: known for known in ONLY_FILES},
         **{
             known.architecture: replace(known, model_type=name)
             for name, family in FAMILIES.items()
@@ -227,7 +169,7 @@ def recurrent_of(keys: Keys, family: Gguf, hidden: int, width: int) -> Recurrent
         kernel = keys.whole("shortconv.l_cache")
         return Recurrent("conv", hidden * kernel, 0, inner=hidden, conv_kernel=kernel)
     if family.recurrent == "mamba":
-        return _mamba(keys)
+        return mamba_state(*_sizes(keys), keys.whole("ssm.time_step_rank"))
     if family.recurrent == "mamba2":
         return _mamba2(keys)
     if family.recurrent in {"kda", "lightning"}:
@@ -249,35 +191,10 @@ def _by_heads(keys: Keys, family: Gguf, hidden: int) -> Recurrent:
     return Recurrent("deltanet", 3 * inner * kernel, inner * width, inner, conv_kernel=kernel)
 
 
-def _mamba(keys: Keys) -> Recurrent:
-    inner, state, kernel = _sizes(keys)
-    rank = keys.whole("ssm.time_step_rank")
-    return Recurrent(
-        "mamba",
-        conv_elements=inner * kernel,
-        state_elements=inner * state,
-        inner=inner,
-        state=state,
-        conv_kernel=kernel,
-        dt_rank=rank,
-    )
-
-
 def _mamba2(keys: Keys) -> Recurrent:
     inner, state, kernel = _sizes(keys)
     heads, groups = keys.whole("ssm.time_step_rank", most=inner), keys.whole("ssm.group_count")
-    return Recurrent(
-        "mamba2",
-        conv_elements=(inner + 2 * groups * state) * kernel,
-        state_elements=inner * state,
-        inner=inner,
-        groups=groups,
-        state=state,
-        conv_kernel=kernel,
-        dt_rank=heads,
-        heads=heads,
-        head_dim=inner // heads,
-    )
+    return mamba2_state(inner, state, kernel, heads, groups)
 
 
 def _deltanet(keys: Keys) -> Recurrent:

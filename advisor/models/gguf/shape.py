@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.models.architecture import Family, Gguf
-from advisor.models.architectures import FAMILIES
+from advisor.models.architectures.tables import FAMILIES
 from advisor.models.config_keys import MAX_LAYERS, Keys
 from advisor.models.gguf.cursor import gguf_families, recurrent_of
 from advisor.models.shape import Mla, Moe, Shape
