@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from advisor.advice import Advisor
 from advisor.advice.conclusions import Conclusions
+from advisor.advice.preparation import usual_context
 from advisor.errors import RequestError, UserError
 from advisor.estimator import estimate_memory
 from advisor.knowledge.catalogue import Cards
@@ -105,7 +106,20 @@ def _request(pasted: Pasted, machine: Request, knowledge: Knowledge) -> tuple[As
             cards = cards_asked(replace(machine, gpu=gpu), knowledge)
         named = _cards_used(gpu, cards, asked.cards, knowledge)
     request = replace(request_from({**asked.settings, "gpu": named}), **around)
-    return asked, _unasked(request, knowledge)
+    return asked, _unasked(_with_its_context(request, knowledge), knowledge)
+
+
+def _with_its_context(request: Request, knowledge: Knowledge) -> Request:
+    """Take as many tokens as a program takes by the memory of its cards, where none are stated."""
+    if request.context:
+        return request
+    try:
+        scenario = resolve(request, knowledge)
+    except UserError:
+        return request
+    taken, trained = usual_context(scenario), scenario.model.trained_context_tokens
+    own = min(int(taken), trained or int(taken)) if taken.isdigit() else None
+    return replace(request, context=own)
 
 
 def _unasked(request: Request, knowledge: Knowledge) -> Request:

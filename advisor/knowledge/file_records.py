@@ -83,16 +83,12 @@ def _piece(node: Node) -> Piece:
     return Piece(when.text, text.text, node)
 
 
-def _line(node: Node) -> tuple[Piece, ...]:
-    return tuple(map(_piece, items_of(node)))
-
-
 def _pieces(node: Node) -> tuple[Piece, ...]:
     return tuple(piece for line in _lines(node) for piece in line)
 
 
 def _lines(node: Node) -> tuple[tuple[Piece, ...], ...]:
-    return tuple(map(_line, items_of(node)))
+    return tuple(tuple(map(_piece, items_of(line))) for line in items_of(node))
 
 
 def _words(node: Node) -> Mapping[str, Mapping[str, str]]:
@@ -107,6 +103,9 @@ def _words(node: Node) -> Mapping[str, Mapping[str, str]]:
     return mapping(mapping(written))(node)
 
 
+Nested = Annotated[Mapping[str, Mapping[str, str]], Kind(_words)]
+
+
 class ProgramRecord(Struct, frozen=True):
     """A program of a framework and how it is started (commands.yaml)."""
 
@@ -116,13 +115,12 @@ class ProgramRecord(Struct, frozen=True):
     what: Text
     lines: Annotated[tuple[tuple[Piece, ...], ...], Kind(_lines)]
     python: Annotated[tuple[Piece, ...], Kind(_pieces)] = ()
-    by_format: Annotated[Mapping[str, Mapping[str, str]], Kind(_words)] = field(
-        default_factory=dict
-    )
-    on_load: Annotated[Mapping[str, Mapping[str, str]], Kind(_words)] = field(default_factory=dict)
+    by_format: Nested = field(default_factory=dict)
+    on_load: Nested = field(default_factory=dict)
     kv_types: Words = field(default_factory=dict)
     kv_equal: Flag = False
     own_code: Texts = ()
+    images_on_request: Texts = ()
     cannot: Annotated[Mapping[str, str], Kind(mapping(written, SETTINGS, "setting"))] = field(
         default_factory=dict
     )

@@ -39,6 +39,8 @@ PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Placeholder -> the settings (keys of ``change``) that a piece with it carries."""
 
+LISTED: Final = ("own_code", "images_on_request")
+"""Switches that are on for the models which a list of their name holds."""
 SWITCHES: Mapping[str, tuple[str, ...]] = {
     "shared_cache": ("kv_unified",), "separate_caches": ("kv_unified",),
     "flash_on": ("flash_attention",), "flash_off": ("flash_attention",),
@@ -47,8 +49,9 @@ SWITCHES: Mapping[str, tuple[str, ...]] = {
     "shares_layers": ("split",), "shares_tensors": ("split",), "shares_requests": ("split",),
     "in_file": (),
     "beyond_trained": (), "eager": ("eager",), "text_only": ("text_only",), "kv_set": (),
-    "kv_plain": (), "makes_format": (),
-    "own_code": (), "whole_experts": (), "reads_text": (), "sees_images": (), "answers": (),
+    "cache_limited": (), "makes_format": (),
+    "own_code": (), "images_on_request": (),
+    "whole_experts": (), "reads_text": (), "sees_images": (), "answers": (),
     "embedding": (), "writes": (), "own_file": (), "of_library": (),
 }  # fmt: skip
 """Switch -> the settings that a piece under it carries."""
@@ -98,6 +101,8 @@ class Program(Struct, frozen=True):
     kv_equal: bool
     own_code: tuple[str, ...]
     """``model_type`` whose code stands in the model's repository."""
+    images_on_request: tuple[str, ...]
+    """``model_type`` whose images are left out unless a piece asks for them."""
     cannot: Mapping[str, str]
     """Setting -> why it cannot be told."""
     sources: Mapping[str, str]
@@ -199,7 +204,7 @@ def _rows(name: str) -> Sequence[Mapping[str, str]]:
 
 About = Literal[
     "card", "model", "task", "weights", "dtype", "kv_cache", "kv_pair", "split", "draft",
-    "sequences", "upkeep", "yarn", "images",
+    "sequences", "upkeep", "yarn", "images", "cache_limit",
 ]  # fmt: skip
 """What a row answers; capabilities.yaml says what each means."""
 Answer = Literal["runs", "refused", "slow"]

@@ -13,7 +13,7 @@ from advisor.errors import KnowledgeError, UserError, did_you_mean
 from advisor.knowledge.field_kinds import Flaw, FlawedError, items_of, unknown_keys
 from advisor.knowledge.file_records import PLACEHOLDER, Piece, Policy, ProgramRecord
 from advisor.knowledge.index import card_keys, model_keys, named, plain_key
-from advisor.knowledge.programs import Capability, CommandPart, CommandPiece, Program
+from advisor.knowledge.programs import LISTED, Capability, CommandPart, CommandPiece, Program
 from advisor.knowledge.types import FAMILIES, Format, FormatLimit, Framework, Gpu, ModelRecord
 from advisor.knowledge.validation import Entry, record_of
 from advisor.units import shell_word
@@ -26,8 +26,7 @@ _ENGINE = (
     "tensor_heads", "sized_states", "draft_padding",
 )  # fmt: skip
 """What belongs to the engine inside a framework."""
-_AS_THEY_ARE = ("by_format", "on_load", "kv_types", "kv_equal", "own_code", "cannot", "sources")
-_OWN_CODE = "own_code"
+_AS_THEY_ARE = ("by_format", "on_load", "kv_types", "kv_equal", *LISTED, "cannot", "sources")
 _R = TypeVar("_R", bound=Struct)
 
 
@@ -213,10 +212,10 @@ def link_programs(
             for node in tables:
                 entry.flaws(_key_flaws(node, "weight format or family", words))
         lines = [*program.python, *(piece for line in program.lines or () for piece in line)]
-        if any(piece.when == _OWN_CODE for piece in lines) != bool(program.own_code):
-            message = f"a piece under '{_OWN_CODE}' and the list '{_OWN_CODE}' belong together"
-            hint = "List each model_type whose code stands in the model's repository."
-            entry.problem(message, hint=hint)
+        for name in LISTED:
+            if any(piece.when == name for piece in lines) != bool(getattr(program, name)):
+                message = f"a piece under '{name}' and the list '{name}' belong together"
+                entry.problem(message, hint="List each model_type for which the piece is meant.")
         for piece in lines:
             entry.flaws(piece.flaws(program.placeholders))
         open_quotes = [] if program.python else [*_shell_flaws(lines)]

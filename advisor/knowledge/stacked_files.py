@@ -51,8 +51,9 @@ _GONE = {
         "Delete it. A card's factor now comes from what was measured on it: advisor measure add."
     ),
 }
-UNREAD = ("measurements/", "flags/")
-"""Raw measurements, which ``advisor calibrate`` reads, and flags, for ``advisor check-command``."""
+UNREAD = ("measurements/", "flags/", "architectures.yaml")
+"""Raw measurements, which ``advisor calibrate`` reads, flags, for ``advisor check-command``, and
+architectures, whose entries name functions of the program: read from the built-in folder alone."""
 _DATA = (".yaml", ".yml", ".csv", ".json", ".jsonl", ".toml")
 """Endings of what is meant as data; a README beside it is not."""
 

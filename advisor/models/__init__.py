@@ -10,7 +10,7 @@ from msgspec import Raw, json
 from msgspec.structs import replace
 
 from advisor.errors import RequestError, SourceFileError, UserError
-from advisor.files import compiled
+from advisor.files import compiled, hashed, table_rows
 from advisor.knowledge.layers import check_path
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.memo import by_identity
@@ -43,7 +43,9 @@ def _text_part(record: ModelRecord) -> Mapping[str, object]:
 @by_identity
 def stored_shapes(knowledge: Knowledge) -> Mapping[str, Raw]:
     """Give every shape as JSON, or the message why it cannot be sized; one start needs a few."""
-    return compiled("shapes", knowledge.sha256, lambda: _all(knowledge), dict[str, Raw])
+    names = table_rows("config_names.tsv")
+    key = hashed(f"{knowledge.sha256}{names}".encode())
+    return compiled("shapes", key, lambda: _all(knowledge), dict[str, Raw])
 
 
 def _all(knowledge: Knowledge) -> dict[str, Raw]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct, field
 
+from advisor.files import table_rows
 from advisor.models.config_keys import Keys
 from advisor.models.shape import Blocks, Mla, Moe, Recurrent
 
@@ -42,15 +43,11 @@ class Arch(Struct, frozen=True):
         return self.kv_heads * self.head_dim
 
 
-INTERMEDIATE = (
-    "intermediate_size",
-    "ffn_dim",
-    "ffn_hidden_size",
-    "ff_intermediate_size",
-    "n_inner",
-    "d_ff",
-    "hidden_dim",
-)
+NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+    what: tuple(names.split()) for what, names in table_rows("config_names.tsv")
+}
+"""A size -> the keys that config files have for it."""
+INTERMEDIATE = NAMES["width"]
 """Names of the intermediate width in config files."""
 
 Term = Callable[[Arch], int]
@@ -91,24 +88,8 @@ def all_dense(a: Arch) -> str:
     return "D" * a.layers
 
 
-def no_window(_: Arch) -> int | None:
-    """Nothing slides."""
-    return None
-
-
-def no_recurrence(_: Arch) -> Recurrent | None:
-    """No fixed state."""
-    return None
-
-
-def no_latents(_: Arch) -> Mla | None:
-    """Keys and values as they are."""
-    return None
-
-
-def no_experts(_: Arch) -> Moe | None:
-    """No mixture of experts."""
-    return None
+def nothing(_: Arch) -> None:
+    """No window, no experts, no latents, no fixed state."""
 
 
 def no_expert(_: Arch) -> int:
@@ -215,10 +196,10 @@ class Family(Struct, frozen=True):
     """The output matrix when it is not tied."""
     kinds: Callable[[Arch], str] = all_full
     ffn_kinds: Callable[[Arch], str] = all_dense
-    window: Callable[[Arch], int | None] = no_window
-    moe: Callable[[Arch], Moe | None] = no_experts
-    mla: Callable[[Arch], Mla | None] = no_latents
-    recurrent: Callable[[Arch], Recurrent | None] = no_recurrence
+    window: Callable[[Arch], int | None] = nothing
+    moe: Callable[[Arch], Moe | None] = nothing
+    mla: Callable[[Arch], Mla | None] = nothing
+    recurrent: Callable[[Arch], Recurrent | None] = nothing
     kv_heads_by_layer: Callable[[Arch], tuple[int, ...] | None] | None = None
     head_groups: Callable[[Arch], tuple[int, ...]] | None = None
     """Heads by layer that cards divide (``Shape.head_groups``)."""

@@ -9,7 +9,7 @@ from operator import add
 from msgspec.structs import replace
 
 from advisor.errors import did_you_mean
-from advisor.models.architecture import Arch, Family, Terms
+from advisor.models.architecture import NAMES, Arch, Family, Terms
 from advisor.models.architectures import (
     HIDDEN,
     assumed_of,
@@ -82,26 +82,11 @@ def _sum(a: Arch, terms: Terms) -> int:
     return sum(term(a) for term in terms)
 
 
-LAYERS = (
-    "num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers", "layers",
-    "num_transformer_layers",
-)  # fmt: skip
-_DECODER_LAYERS = (
-    "decoder_layers",
-    "num_decoder_layers",
-    "decoder_num_hidden_layers",
-    "num_layers",
-)
-_DECODER_HEADS = ("decoder_attention_heads", "decoder_num_attention_heads")
+LAYERS = NAMES["layers"]
+_DECODER_LAYERS = NAMES["decoder layers"]
+_DECODER_HEADS = NAMES["decoder heads"]
 """Of a model with an encoder the other names mean the encoder's."""
-_HEADS = (
-    "num_attention_heads",
-    "n_head",
-    "n_heads",
-    "num_heads",
-    "attention_heads",
-    "decoder_attention_heads",
-)
+_HEADS = NAMES["heads"]
 _MAX_HEADS = 100_000
 
 
@@ -186,19 +171,9 @@ def _head_dim(keys: Keys, hidden: int, heads: int) -> int:
     return stated or hidden // heads
 
 
-_CONTEXT = (
-    "max_position_embeddings",
-    "max_sequence_length",
-    "max_seq_len",
-    "n_positions",
-    "seq_length",
-    "model_max_length",
-    "max_target_positions",
-    "context_length",
-    "max_context_length",
-)
+_CONTEXT = NAMES["context"]
 _LONGEST_CONTEXT = 10**10
-_MTP_KEYS = ("num_nextn_predict_layers", "mtp_num_hidden_layers")
+_MTP_KEYS = NAMES["drafting layers"]
 _MOST_MTP_LAYERS = 16
 _SPEAKS = re.compile("LM(?!Roberta)|ConditionalGeneration|ChatModel|MiniCPMV|BlockDiffusion")
 _TIES = "tie_word_embeddings"

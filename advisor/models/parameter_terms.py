@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from advisor.models.architecture import Arch, Term
+from advisor.models.architecture import NAMES, Arch, Term
 from advisor.models.shape import Mla, Moe
 
 
@@ -227,24 +227,11 @@ def _experts(a: Arch) -> int:
     return a.moe.experts if a.moe else 0
 
 
-EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
-EXPERTS_USED = (
-    "num_experts_per_tok",
-    "num_experts_per_token",
-    "moe_top_k",
-    "moe_topk",
-    "moe_k",
-    "top_k_experts",
-)
-EXPERT_WIDTH = ("moe_intermediate_size", "expert_ffn_hidden_size")
-SHARED = ("n_shared_experts", "num_shared_experts", "num_shared_expert", "moe_num_shared_experts")
-_SHARED_WIDTH = (
-    "shared_expert_intermediate_size",
-    "moe_shared_expert_intermediate_size",
-    "shared_intermediate_size",
-    "share_expert_dim",
-    "share_expert_dims",
-)
+EXPERTS = NAMES["experts"]
+EXPERTS_USED = NAMES["experts used"]
+EXPERT_WIDTH = NAMES["expert width"]
+SHARED = NAMES["shared experts"]
+_SHARED_WIDTH = NAMES["shared width"]
 
 
 def experts(*, shared: str = "") -> Callable[[Arch], Moe | None]:

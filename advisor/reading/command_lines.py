@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
@@ -225,9 +226,16 @@ def _items(tool: str, words: Sequence[str]) -> Sequence[Item]:
     return found
 
 
+_GLUED = re.compile(r"(-[A-Z])=?(\w+)")
+"""A value without a space before it: ``-O3``."""
+
+
 def _flagged(tool: str, word: str, rest: list[str]) -> Item:
     name, equals, value = word.partition("=")
     flag = _flag(tool, name)
+    glued = None if flag else _GLUED.fullmatch(word)
+    if glued and (short := flags_of(tool).get(glued[1])):
+        return Item((word,), short, glued[2])
     if flag is None:
         follows = not equals and bool(rest) and not rest[0].startswith("-")
         return Item((name, rest.pop(0)) if follows else (word,), None)

@@ -22,10 +22,10 @@ from advisor.reading.name_parts import packs
 from advisor.reading.public_list import PublicModel, find_public
 from advisor.reading.shell import invocations
 
-_LOADS = re.compile(r"\.from_pretrained\(|\bLLM\(")
+_LOADS = re.compile(r"\.from_pretrained\(|\bLLM\(|\bpipeline\(")
 _MOST_CUTS = 40
 _HEREDOC = re.compile(r"(?P<line>[^\n]*)<<\s*-?['\"]?(\w+)['\"]?\n(?P<body>.*?)\n\2\s*$", re.DOTALL)
-_NO_MODEL = re.compile(r"tokenizer|processor|config", re.IGNORECASE)
+_LOADER = re.compile(r"(?i)(?!.*(?:tokenizer|processor|config)).*\.from_pretrained")
 _SHARD = re.compile(r"-\d{5}-of-\d{5}$")
 _ENDING = re.compile(r"\.(gguf|safetensors)$", re.IGNORECASE)
 _ON_A_CARD = re.compile(r"=(?:CUDA|ROCm)\d")
@@ -354,10 +354,11 @@ def _of_vllm(call: ast.Call) -> Iterator[Item]:
 
 def _of_transformers(tree: ast.Module, calls: list[ast.Call]) -> Iterator[Item]:
     known = flags_of(IN_PYTHON)
-    loaded = [call for call in calls if ast.unparse(call.func).endswith(".from_pretrained")]
-    models = [call for call in loaded if not _NO_MODEL.search(ast.unparse(call.func))]
+    loaded = [call for call in calls if _LOADER.fullmatch(ast.unparse(call.func))]
+    models = loaded or [call for call in calls if ast.unparse(call.func).endswith("pipeline")]
     for place, call in enumerate(models):
-        named = _text(call.args[0]) if call.args else ""
+        said = (key.value for key in call.keywords if key.arg == "model")
+        named = next(map(_text, (*call.args[not loaded :], *said)), "")
         yield _item(named, named, known["assistant_model" if place else "model"])
     for name, value in _stated(tree, calls, models):
         if name in known:

@@ -293,7 +293,7 @@ _ON_CPU = re.compile(
     r"\bcpu[\s-]+(?:only|inference)\b|\b(?:only|pure|just)\s+(?:on\s+)?(?:a\s+|the\s+|my\s+)?cpu\b"
     r"|\b(?:on|with)\s+(?:a\s+|the\s+|my\s+)?cpu\b|\bgpu\s*:\s*(?:none|no|n/?a)\b"
     r"|\b(?:no|without(?:\s+an?)?|(?:don'?t|do\s+not)\s+have\s+an?)\s+(?:\w+\s+)?(?:gpu|(?:graphics|video)\s+card)\b"
-    r"|\bintegrated\s+(?:graphics|gpu)\b|\bi-?gpu\s+only\b",
+    r"|\bintegrated\s+(?:graphics|gpu)\b|\bi-?gpu\b",
     re.IGNORECASE,
 )
 _ELSEWHERE = (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 
 from advisor.files import table_rows
 from advisor.reading.sentence_numbers import COUNTS, TOLD
@@ -98,7 +97,6 @@ def apart(text: str) -> str:
 _LANGUAGES = "other_languages.tsv"
 
 
-@cache
 def _elsewhere() -> tuple[re.Pattern[str], dict[str, str]]:
     """Read what other languages say, the longest first, and what it means."""
     rows = table_rows(_LANGUAGES)
@@ -110,10 +108,12 @@ def _elsewhere() -> tuple[re.Pattern[str], dict[str, str]]:
     return re.compile(pattern, re.IGNORECASE), meant
 
 
+_FOREIGN, _MEANT = _elsewhere()
+
+
 def in_english(text: str) -> str:
     """Write counts, memory and the like of other languages as English has them."""
-    pattern, meant = _elsewhere()
-    return pattern.sub(lambda said: f" {meant[said[0].casefold()]} ", text)
+    return _FOREIGN.sub(lambda said: f" {_MEANT[said[0].casefold()]} ", text)
 
 
 _VERSION = re.compile(

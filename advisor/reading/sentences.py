@@ -59,7 +59,7 @@ from advisor.reading.sentence_numbers import (
 )
 from advisor.reading.sentence_spelling import apart, as_told
 
-_TRAINS = re.compile(r"\bfine[\s-]?tun(?:e|ing)\b|\btrain(?:ing)?\b", re.IGNORECASE)
+_TRAINS = re.compile(r"\bfine[\s-]?tun(?:e|ing)\b|\btrain(?:ing)?\b|\u5fae\u8c03", re.IGNORECASE)
 _ROUNDED = 0.1
 """How far a size that is told may lie from the parameters."""
 _SIZED = re.compile(r"(?<![\w.])\d+(?:\.\d+)?[bm](?![\w.])", re.IGNORECASE)

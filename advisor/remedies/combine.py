@@ -70,6 +70,7 @@ def propose(base: Base, _: object, found: Mapping[str, Option]) -> Iterator[Opti
         yield from _less_lossy(base, gentle, [] if kept else text_alone_plans(base))
     if quick:
         yield from _keeping_context(base, quick, gentle)
+        yield from _fewer_in_ram(base, quick, gentle)
         return
     sets = _gentle_sets(base, gentle, further[0])
     lost = min((found.quality_cost_percent or 0.0 for found in sets), default=0.0)
@@ -101,6 +102,16 @@ def _with_smaller_cache(base: Base, singles: Sequence[Option], gentle: Bounds) -
             if after.model.shape.mla and not after.split and _APART in split_ways(after):
                 apart = replace(after, split=_APART)
                 yield proved(base, REMEDY, plan.then(apart, {"split": _APART}, "setting"))
+
+
+def _fewer_in_ram(base: Base, quick: Sequence[Option], gentle: Bounds) -> Iterator[Option]:
+    """A smaller cache with fewer experts in RAM, where that is clearly faster than any alone."""
+    if not any(option.scenario.cpu_experts for option in quick):
+        return
+    search = replace(_search(base, Plan(base.scenario), gentle), formats=[], degrees=[EXPERTS])
+    sets = search.sets(2) if EXPERTS.applies(base.scenario, gentle) else ()
+    found = (proved(base, REMEDY, plan) for plan in sets)
+    yield from (option for option in found if is_clearly_faster(base, option, quick))
 
 
 def _less_lossy(base: Base, gentle: Bounds, text: Sequence[Plan]) -> Iterator[Option]:

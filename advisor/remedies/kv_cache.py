@@ -302,7 +302,9 @@ SHORTER = Remedy("shrink-context", frozenset({"context"}), "setting", _shortened
 LONGER = Remedy("grow-context", frozenset({"context"}), "setting", _longer)
 CONTEXT = Degree(
     "context",
-    applies=lambda scenario, limits: limits.context(scenario) < scenario.context_tokens,
+    applies=lambda scenario, limits: (
+        limits.context(scenario) < scenario.context_tokens and can_tell(scenario, "context")
+    ),
     extreme=lambda scenario, limits: limits.context(scenario),
     exact=_exact_context,
     put=lambda _, scenario, tokens: replace(scenario, context_tokens=tokens),

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _SAME_SPEED = 0.03
 _SMALL_LOSS = 1.0
+_NOT_FREE = "line.fits-not", "line.filled"
 _STEPS = ("ubatch", "max_num_batched_tokens")
 _MEMORY = (
     "text_only", "max_num_batched_tokens", "gpu_memory_utilization", "eager", "split", "stages",
@@ -93,9 +94,7 @@ def _at_hand(doc: Advice, setup: SetupDoc) -> int:
 
 
 def _extra_cards(extra: int) -> str:
-    if extra < 1:
-        return ""
-    return counted("extra", extra)
+    return counted("extra", extra) if extra > 0 else ""
 
 
 def _besides(doc: Advice, item: Recommendation) -> list[str]:
@@ -215,8 +214,9 @@ def _smaller_differences(doc: Advice, setup: SetupDoc) -> Iterator[tuple[str, st
 
 
 def _headroom(item: Recommendation) -> str:
-    after = item.after
-    return f.amount(after.headroom_bytes) if after.fits else ""
+    """Print what stays free; empty where requests wait, as the cache takes what there is."""
+    fits = item.after.fits and fewer_held(item.after, item.setup) is None
+    return f.amount(item.after.headroom_bytes) if fits else ""
 
 
 def _saved(item: Recommendation, sign: int) -> str:
@@ -303,7 +303,7 @@ WRITERS: Mapping[str, Callable[[Advice, Recommendation], str]] = {
     "option.effort_words": lambda _, i: known("effort", i.tradeoff.effort) or i.tradeoff.effort,
     "option.last_resort": lambda _, i: flag(i.score <= 0),
     "option.headroom": lambda _, i: _headroom(i),
-    "option.thin": lambda _, i: flag(i.after.margin == "thin"),
+    "option.thin": lambda _, i: flag(i.after.margin == "thin" and bool(_headroom(i))),
     "option.deficit": lambda _, i: "" if i.after.fits else f.amount(i.after.deficit_bytes),
     "option.held": _held,
     "option.saved": lambda _, i: _saved(i, 1),
@@ -358,7 +358,7 @@ def _quality(s: OptionView) -> str:
 _LINES: Mapping[str, Callable[[OptionView, Figure | None], str]] = {
     "summary": _summary,
     "required": lambda s, _: s["option.required"],
-    "headroom": lambda s, _: s["option.headroom"] or say("line.fits-not"),
+    "headroom": lambda s, _: s["option.headroom"] or say(_NOT_FREE[not s["option.deficit"]]),
     "speed": lambda s, _: _drafted(s) or s["option.decode_speed"] or say("line.unknown"),
     "quality": lambda s, _: _quality(s),
     "loss": lambda s, _: (

@@ -21,14 +21,14 @@ from advisor.scenario import (
     pipeline_ranks,
     sequences_of_a_rank,
     split_of,
+    takes,
     tensor_ranks,
 )
 from advisor.scenario.figures import Memory
 from advisor.scenario.images import image_limit, read_size
 from advisor.scenario.settings import DEFAULT_UBATCH
 
-_PLAIN_CACHE = frozenset({"f16", "auto"})
-_CACHE_PAGE = 256
+_PLAIN_CACHE, _CACHE_PAGE = frozenset({"f16", "auto"}), 256
 _UNSTATED_CONTEXT = 2_048
 """What vLLM and SGLang assume of a model whose config.json names no length."""
 
@@ -336,14 +336,13 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
 }  # None leaves the piece out
 
 
-def _by_file(started: Started) -> bool:
-    own = (VALUES["ollama_from"](started) or "").startswith("./")
-    return own or started.scenario.gpu_layers is not None
+def _by_file(s: Started) -> bool:
+    return (VALUES["ollama_from"](s) or "").startswith("./") or s.scenario.gpu_layers is not None
 
 
-def _brings_code(started: Started) -> bool:
+def _is_listed(started: Started, name: str) -> bool:
     shape = started.scenario.model.shape
-    return (shape.outer_type or shape.model_type) in started.program.own_code
+    return (shape.outer_type or shape.model_type) in getattr(started.program, name)
 
 
 def _expert_ranks(scenario: Scenario) -> str | None:
@@ -379,9 +378,10 @@ _SWITCHES: Mapping[str, Callable[[Started], bool]] = {
     "eager": lambda s: bool(s.scenario.eager),
     "text_only": lambda s: bool(s.scenario.text_only),
     "kv_set": lambda s: s.kv_set,
-    "kv_plain": lambda s: not s.kv_set,
+    "cache_limited": lambda s: not s.kv_set and takes(s.scenario, "cache_limit"),
     "makes_format": lambda s: s.makes_format,
-    "own_code": _brings_code,
+    "own_code": lambda s: _is_listed(s, "own_code"),
+    "images_on_request": lambda s: not s.scenario.text_only and _is_listed(s, "images_on_request"),
     "whole_experts": lambda s: VALUES["expert_ranks"](s) is not None,
     "reads_text": lambda s: not any(holds(w, s) for w in ("embedding", "sees_images", "answers")),
     "answers": lambda s: (

@@ -114,9 +114,9 @@ class CannotRunError(RequestError):
         super().__init__(message, hint=hint)
         self.ways = ways
         if way:
-            self.answered(
-                f"What follows is of {way.precision.name} in {way.framework.name}.", **way.settings
-            )
+            said = f"What follows is of {way.precision.name} in {way.framework.name}"
+            cache = f", whose KV cache is kept as {way.cache} for room" if way.cache else ""
+            self.answered(f"{said}{cache}.", **way.settings)
 
 
 def _hint(ways: Iterator[Way], holds: Holds, amid: str, *, whole: bool) -> tuple[str, Way | None]:

@@ -121,6 +121,15 @@ def test_programs_that_place_layers_or_shrink_the_context_themselves() -> None:
     assert fixed.starts == "no"
 
 
+@pytest.mark.parametrize(
+    ("gpu", "tokens"), [("RTX 3060 12GB", 4096), ("RTX 4090", 32768), ("2x RTX 3090", 32768)]
+)
+def test_ollama_takes_the_context_of_the_memory_and_says_it_once(gpu: str, tokens: int) -> None:
+    found = checked("ollama run qwen2.5:32b", gpu)
+    assert found.advice.scenario.context_tokens == tokens
+    assert not [line for line in found.advice.warnings if "itself takes" in line]
+
+
 def test_cards_of_the_command_and_of_the_flag_agree(capsys: Capture) -> None:
     assert checked(SERVE, "2x RTX 3090").advice.scenario.gpus == 1
     two = checked(f"{SERVE} -tp 2", "RTX 3090:24GB")

@@ -220,3 +220,11 @@ def test_a_repository_may_hold_other_files_than_its_publisher_usually_has() -> N
     assert not (had("Qwen3.8-Flash-Next", "Q4_K_M") or "").startswith("unsloth/")
     assert not (had("gpt-oss-120b", "IQ4_XS") or "").startswith("unsloth/")
     assert had("gpt-oss-120b", "Q4_K_M") == "unsloth/gpt-oss-120b-GGUF:Q4_K_M"
+
+
+def test_sglang_is_asked_for_images_where_it_leaves_them_out_by_itself() -> None:
+    card = {"gpu": "H100 SXM5 80 GB", "framework": "SGLang"}
+    asked = "--enable-multimodal"
+    assert asked in render_text(doc(model="gemma-3-12b-it", **card))
+    assert asked not in render_text(doc(model="gemma-3-12b-it", text_only=True, **card))
+    assert asked not in render_text(doc(model="gemma-4-31b-it", **card))

@@ -79,8 +79,13 @@ def test_no_context_is_proposed_that_the_server_cannot_be_told() -> None:
     many = mlx(batch=40, context=8192).options
     assert many
     assert not [o for o in many if o.action == "shrink-context"]
-    one = mlx("Llama-3.3-70B", context=65_536).options
-    assert [o for o in one if o.action == "shrink-context"]
+    for model, limited in {"Qwen2.5-72B": True, "Llama-3.3-70B": False}.items():
+        one = mlx(model, context=65_536)
+        stays = (o for o in one.options if o.scenario.framework.name == "MLX-LM")
+        assert any(o.change.get("context") for o in stays) is limited, model
+    made = mlx("gemma-3-27b-it"), mlx("mistral-small-3.1-24b-instruct-2503"), mlx("qwen3-32b")
+    said = ["--max-kv-size" in commands_for(one.scenario)[0].text for one in made]
+    assert said == [False, True, True]
 
 
 def test_lm_studio_loads_by_key_what_a_line_before_downloads_or_imports() -> None:

@@ -18,9 +18,9 @@ from advisor.errors import RuleFileError, UserError
 from advisor.rules.engine.base import ReferenceEngine
 from advisor.rules.engine.compiler import compile_rules
 from advisor.rules.engine.durable import DurableEngine
-from advisor.rules.language import parse_rules
 from advisor.rules.language.model import RuleSet
 from tests.engine import random_rules, yaml_rules
+from tests.parsed_rules import parse_rules
 
 
 def compare(rules: RuleSet, rng: random.Random, seen: Counter[str]) -> None:

@@ -6,7 +6,6 @@ from msgspec.structs import replace
 
 from advisor.advice import Advisor
 from advisor.errors import UserError
-from advisor.rules.language import parse_rules
 from advisor.rules.language.model import RuleSet
 from advisor.workbench.expectations import case_problem
 from advisor.workbench.fact_store_files import store_of
@@ -15,6 +14,7 @@ from advisor.workbench.lint.logic import look_at
 from advisor.workbench.lint.problem import Problem, in_order, problem, problems_of
 from advisor.workbench.lint.trials import look_at_tried, try_rules
 from advisor.workbench.trial import Sight, trial_of
+from tests.parsed_rules import parse_rules
 
 TEMPLATES = frozenset({"quantize.md.j2", "offload-layers.md.j2", "heat.md.j2"})
 

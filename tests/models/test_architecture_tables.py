@@ -9,9 +9,10 @@ import pytest
 
 from advisor.errors import KnowledgeError
 from advisor.knowledge import load_knowledge
-from advisor.models.architecture import Family
+from advisor.models.architecture import NAMES, Family
 from advisor.models.architectures import tables
 from advisor.models.architectures.tables import FAMILIES, FILE, TOWERS, WRAPPERS
+from advisor.models.config import read_config
 
 COUNTS = (
     "attention", "dense", "experts", "norms", "first", "final", "extras", "lookups", "expert",
@@ -57,7 +58,21 @@ def test_a_function_that_is_not_there_is_told(said: object, near: str) -> None:
     assert f"'{near}'" in str(found.value.hint)
 
 
-def test_one_of_a_user_is_not_read_and_said_to_be(tmp_path: Path) -> None:
+def test_one_in_a_copied_folder_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text("families: {}\n")
-    with pytest.raises(KnowledgeError, match="nothing is read from a file of this name"):
-        load_knowledge(tmp_path)
+    assert load_knowledge(tmp_path).models.keys() == load_knowledge().models.keys()
+    assert "llama" in tables._read()["families"]
+
+
+@pytest.mark.parametrize("size", ["n_embd", "d_model", "emb_dim"])
+def test_a_size_is_read_by_each_of_its_names(size: str) -> None:
+    config = {
+        "model_type": "gpt2", size: 64, "n_layer": 2, "n_head": 4, "vocab_size": 100,
+        "n_positions": 32,
+    }  # fmt: skip
+    assert read_config(config, "config.json").hidden == 64
+
+
+def test_every_size_has_more_than_one_name() -> None:
+    assert all(len(names) > 1 for names in NAMES.values())
+    assert NAMES["hidden"][0] == "hidden_size"

@@ -49,3 +49,20 @@ def test_the_llm_class_of_vllm_takes_the_flags_of_its_server() -> None:
 def test_what_is_no_python_is_refused() -> None:
     with pytest.raises(RequestError, match="neither a command nor Python"):
         read_pasted("model = AutoModel.from_pretrained('Qwen/Qwen3-8B'")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pipe = pipeline('text-generation', model='Qwen/Qwen3-8B', torch_dtype=torch.bfloat16)",
+        "p = transformers.pipeline('text-generation', 'Qwen/Qwen3-8B', device_map='auto')",
+    ],
+)
+def test_a_pipeline_names_its_model_behind_the_task(text: str) -> None:
+    assert asked_by(read_pasted(text), known()).settings["model"] == "Qwen/Qwen3-8B"
+
+
+def test_a_value_may_stand_without_a_space_behind_a_capital() -> None:
+    pasted = read_pasted("vllm serve openai/gpt-oss-20b -O3")
+    assert not pasted.unknown
+    assert not_sized(pasted) == ["-O3"]

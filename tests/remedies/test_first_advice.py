@@ -412,3 +412,20 @@ def test_a_smaller_cache_comes_with_no_other_format_of_as_many_bits() -> None:
     said = advised(**asked, framework="vLLM", batch=128)
     assert said.recommendations[0].option.change == {"kv_cache": "fp8"}
     assert not [o for o in said.options if o.action == "combine"]
+
+
+def test_a_smaller_cache_keeps_experts_on_the_card() -> None:
+    given = {"gpu": "RTX 4090", "model": "qwen3-30b-a3b-instruct-2507", "precision": "Q4_K_M"}
+    found = first(**given, context=131_072)
+    assert (found["action"], found["kv_cache"], found["cpu_experts"]) == ("combine", "q8_0", 5)
+    assert first(**given, context=8192)["action"] != "combine"
+
+
+def test_nothing_is_free_beside_a_cache_that_lets_requests_wait() -> None:
+    waits = {"gpu": "8x L4", "model": "kimi-k2-instruct", "batch": 128}
+    text = render_text(document(advised(**waits)))
+    (line,) = re.findall(r"^     977\.3 -> .*?\n\n?(?=     Its)", text, re.DOTALL | re.MULTILINE)
+    assert "122 of 128 requests" in line
+    assert " free" not in line
+    runs = {"gpu": "2x RTX 3090", "model": "qwen2.5-72b-instruct", "precision": "AWQ", "batch": 8}
+    assert "\n  Free  " not in render_text(document(advised(**runs)))

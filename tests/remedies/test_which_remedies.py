@@ -111,8 +111,8 @@ def test_ollama_users_hear_of_the_experts_that_llama_cpp_moves() -> None:
 
 
 def test_a_gguf_file_in_a_server_keeps_its_bits_with_experts_in_ram() -> None:
-    given = {"gpu": "RX 7800 XT", "model": "qwen3-30b-a3b-instruct-2507", "precision": "Q4_K_M"}
-    best = first(context=8192, ram_gib=32, framework="vLLM", **given)
+    given = {"gpu": "2x RTX 5090", "model": "MiniMax-M2", "precision": "Q4_K_M"}
+    best = first(context=8192, ram_gib=128, framework="vLLM", **given)
     assert (best["framework"], best.get("precision", "Q4_K_M")) == ("llama.cpp", "Q4_K_M")
     assert best["cpu_experts"]
 

@@ -231,5 +231,14 @@ def test_what_nobody_packs_is_told_with_the_format_that_is_published() -> None:
 
 def test_gguf_in_vllm_is_refused_where_its_plugin_is_not_built_for_the_card() -> None:
     with pytest.raises(RequestError, match="built for CUDA and ROCm") as found:
-        told(gpu="Arc B580", model="gemma-4-26b-a4b", precision="Q8_0", framework="vLLM")
+        told(gpu="Arc B580", model="qwen3-30b-a3b", precision="Q8_0", framework="vLLM")
     assert "cannot be sized" in str(found.value)
+
+
+@pytest.mark.parametrize("framework", ["Ollama", "llama.cpp"])
+def test_ollama_does_not_fail_to_load_what_the_card_cannot_hold(framework: str) -> None:
+    _, text = told(gpu="RTX 2080 Ti", model="phi-4", framework=framework, ram_gib=16)
+    assert ("tokens of context Ollama leaves part of it in system RAM" in text) is (
+        framework == "Ollama"
+    )
+    assert ("The context cannot go beyond" in text) is (framework != "Ollama")

@@ -7,9 +7,9 @@ import pytest
 
 from advisor.errors import Problems, RuleFileError, UserError
 from advisor.knowledge.vocabulary import Vocabulary
-from advisor.rules.language import parse_rules
 from advisor.workbench.lint.problem import LINTS
 from tests.cli.running import run
+from tests.parsed_rules import parse_rules
 
 FOLDER = Path(__file__).parent / "broken"
 FILES = sorted(FOLDER.glob("*.yaml"))

@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 from advisor.knowledge.vocabulary import Vocabulary
-from advisor.rules.language import parse_rules
 from advisor.rules.language.conditions import VERBS
 from advisor.units import DIMENSIONS
+from tests.parsed_rules import parse_rules
 
 PAGE = (Path(__file__).parents[2] / "docs" / "rule-language.md").read_text(encoding="utf-8")
 EXAMPLES = [

@@ -15,9 +15,9 @@ from advisor.errors import RuleFileError, UserError
 from advisor.files import data_dir
 from advisor.knowledge.vocabulary import Vocabulary, load_vocabulary
 from advisor.rules import Test, When
-from advisor.rules.language import parse_rules
 from advisor.rules.language.layout import formatted
 from advisor.rules.language.model import Rule, as_stored
+from tests.parsed_rules import parse_rules
 from tests.rules.texts import FULL, LADDER, TABLE
 
 ODD = """\

@@ -2,7 +2,7 @@ import pytest
 
 from advisor.errors import UserError
 from advisor.knowledge.vocabulary import Vocabulary
-from advisor.rules.language import parse_rules
+from tests.parsed_rules import parse_rules
 from tests.rules.texts import LADDER, TABLE
 
 

@@ -8,8 +8,9 @@ from advisor.errors import RuleFileError, Source, UserError
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.vocabulary import Vocabulary
 from advisor.rules import all_tests
-from advisor.rules.language import load_rules, parse_rules, read_as_far
+from advisor.rules.language import load_rules, read_as_far
 from advisor.rules.language.model import PerTerm
+from tests.parsed_rules import parse_rules
 from tests.rules.texts import FULL, LADDER, TABLE, note
 
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from advisor.errors import Problems, UserError
 from advisor.knowledge.vocabulary import Vocabulary
-from advisor.rules.language import parse_rules
+from tests.parsed_rules import parse_rules
 from tests.rules.texts import FULL, LADDER, TABLE
 
 WHOLE = FULL + LADDER + TABLE

@@ -252,12 +252,13 @@ def test_vllm_takes_integers_of_compressed_tensors_from_turing_on(
 @pytest.mark.parametrize(
     ("name", "reads"),
     [
-        ("Qwen3-8B", True), ("Qwen3-30B-A3B", True), ("gemma-3-12b-it", True), ("phi-4", True),
+        ("Qwen3-8B", True), ("Qwen3-30B-A3B", False), ("gemma-3-12b-it", True), ("phi-4", True),
         ("llama-3.1-8b-instruct", True), ("gpt-oss-20b", False), ("Qwen3.6-27B", False),
-        ("Qwen3-VL-8B-Instruct", False), ("GLM-4.5-Air", False),
+        ("Qwen3-VL-8B-Instruct", False), ("GLM-4.5-Air", False), ("gemma-4-31B-it", False),
+        ("gemma-2-9b-it", False), ("DeepSeek-V3", False), ("MiniMax-M2", True),
     ],
 )  # fmt: skip
-def test_the_gguf_plugin_of_vllm_reads_the_architectures_that_it_names(
+def test_the_gguf_plugin_of_vllm_reads_the_architectures_whose_names_it_maps(
     knowledge: Knowledge, name: str, *, reads: bool
 ) -> None:
     vllm, card = knowledge.frameworks["vLLM"], find_gpu(knowledge, "L40S")

@@ -317,3 +317,12 @@ def test_int4_means_integers_where_there_are_any_and_floats_are_said() -> None:
     ]
     assert [one.precision.name for one in found] == ["AWQ 4-bit", "MXFP4"]
     assert ["which holds floats" in " ".join(one.read_as) for one in found] == [False, True]
+
+
+def test_a_cache_of_another_type_is_told_with_what_runs_instead() -> None:
+    way = Way(load_knowledge().formats["Q4_K_M"], load_knowledge().frameworks["llama.cpp"], None)
+    for cache, said in (("q8_0", "llama.cpp, whose KV cache is kept as q8_0"), ("", "llama.cpp.")):
+        held = Held(cache=cache)
+        error = CannotRunError("no", lambda: [way], lambda _, held=held: held)  # type: ignore[misc]
+        assert error.instead
+        assert said in error.instead[0]

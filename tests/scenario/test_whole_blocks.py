@@ -97,7 +97,7 @@ def test_a_split_that_cuts_blocks_is_refused_with_what_can() -> None:
 @pytest.mark.parametrize(
     ("model", "precision", "can"),
     [
-        ("DeepSeek-V2-Lite", "Q8_0", [2]),
+        ("Qwen3-14B", "Q4_K_M", [2, 4]),
         ("Qwen2.5-32B-Instruct", "Q4_K_M", [2, 4]),
         ("Llama-3.3-70B-Instruct", "Q4_K_M", [2, 4, 8]),
     ],
@@ -105,7 +105,7 @@ def test_a_split_that_cuts_blocks_is_refused_with_what_can() -> None:
 def test_shares_of_gguf_in_vllm_are_whole_blocks(
     model: str, precision: str, can: list[int]
 ) -> None:
-    """Its plugin divides the bytes of a row: 1408 / 8 and 10944 / 4 cut blocks of 32 weights."""
+    """Its plugin divides the bytes of a row: 17408 / 8 cuts blocks of 256 weights."""
     asked = Request(gpu="RTX 4090", model=model, precision=precision, framework="vLLM")
     one = resolve(asked, KNOWN)
     ways = (2, 4, 8)

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from advisor.advice import Advisor
 from advisor.errors import RequestError
 from advisor.rules import Test, When
-from advisor.rules.language import parse_rules
 from advisor.rules.language.model import Case, PerTerm, Rule, Score, WhenTerm, as_stored
 from advisor.scenario.settings import request_from
 from advisor.workbench.bulk import Evaluation, evaluate_all, rule_mask, with_rule
@@ -26,6 +25,7 @@ from advisor.workbench.mutation_run import (
 )
 from advisor.workbench.sides import Folders
 from advisor.workbench.trial import trial_of
+from tests.parsed_rules import parse_rules
 
 KINDS = {"condition", "conclusion", "score"}
 

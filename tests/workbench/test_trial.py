@@ -8,7 +8,6 @@ from msgspec.structs import replace
 from advisor.advice import Advisor
 from advisor.knowledge.vocabulary import FactValue
 from advisor.rules import When
-from advisor.rules.language import parse_rules
 from advisor.rules.language.model import Case
 from advisor.scenario.settings import request_from
 from advisor.workbench.bulk import Evaluation, with_rule
@@ -17,6 +16,7 @@ from advisor.workbench.cover import Firings, standing, standings
 from advisor.workbench.expectations import Changed, case_problem, seen_in
 from advisor.workbench.mutants import Mutant, mutants_of
 from advisor.workbench.trial import Sight, Trial, trial_of
+from tests.parsed_rules import parse_rules
 
 MANY = "no-fp4-without-fp4-units"
 GIVEN = (

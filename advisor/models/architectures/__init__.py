@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Final, cast
 
 from advisor.files import table_rows
+from advisor.models.architecture import NAMES
 from advisor.models.architectures.tables import FAMILIES, WRAPPERS
 from advisor.models.config_keys import Keys
 from advisor.models.shape import Shape
@@ -123,8 +124,8 @@ def is_size(key: str) -> bool:
     return _SIZES.search(key) is not None
 
 
-HIDDEN: Final = ("hidden_size", "d_model", "n_embd", "dim", "embed_dim", "emb_dim", "model_dim")
-TEXT_PARTS: Final = ("text_config", "llm_config", "language_config", "text_model_config", "llm_cfg")
+HIDDEN: Final = NAMES["hidden"]
+TEXT_PARTS: Final = NAMES["text part"]
 _VISION: Final = "vision_config"
 
 
@@ -165,24 +166,9 @@ def vision_part(outer: Keys, model_type: str) -> Keys | None:
 
 
 _HARMLESS: Final = re.compile(
-    r"token|_ids?$|^id2|2id$|dropout|drop_|drop$|_eps$|epsilon|init|_act$|_act_|activation|act_fn"
-    r"|rope|rotary|loss|coef|output_|return_|use_cache|^is_|scal(e|ing)|theta|label|prob$|probs"
-    r"|mask|max_position|max_seq|seq_len|seqlen|n_positions|n_ctx|max_length|min_length|temperature"
-    r"|softcap|logit|norm_topk|_method$|_func$|grad|checkpoint|interpol|image_(mean|std)|clip_qkv"
-    r"|residual|time_step|attn_implementation|_fn$|sampling|beam|length_penalty|jitter|dtype"
-    r"|chunk_size|problem|quant|architectures|auto_map|transformers|version|torch|_name|name_or"
-    r"|task_specific|pruned|pretraining_tp|onnx|bad_words|ngram|repetition|diversity|num_return"
-    r"|suppress|forced|flash|fused|parallel|kernel|triton|cpu_|offload|generation|position_embedding"
-    r"|embedding_type|mrope|partial|multiplier|original_|_path|revision|seed|topk_group|n_group"
-    r"|num_expert_group|scoring|router_|moe_router|aux|balance|capacity|group_limited|ep_size"
-    r"|sparse_attention_config|cross_attention_hidden|finetuning|tokenizer|template|license|prefix"
-    r"|suffix|processor|low_memory|upcast|reorder|scale_|attn_factor|yarn|longrope"
-    r"|alibi|use_pos|_pos$|hidden_act|model_type|unsloth|trl|vllm|sep_|pooling|causal|eos"
-    r"|bos|pad|^mup_|^global_attn_every_n_layers$|image_seq|downsample|select_layer|vision_feature|template|summary|classifier|problem"
-    r"|num_attention_heads_per|^use_qk_norm$|^use_gemma_norm$|^full_attention_interval$|routing_bias|^top_[kp]$|expert_overlap"
-    r"|num_hash_layers|^number_of_conv_states$|^chain_hidden|unified_vision_chunk|^index_topk$|multimodal_projector_bias|merged_hidden_size|sinkhorn|select_tail$|^norm_after$|query_pre_attn_scalar|mla_use_nope"
-    r"|qk_head_dim|encoder_attention_heads|renormalize|bias_u|max_window|use_mamba_kernels|rescale|^add_out_norm$|^max_inference|^norm_reduction|lr_|weight_decay|dynamic_(image|patch)|^force_image_size$|^use_thumbnail$|^slice|batch_vision|vision_batch|^image_size$|norm_type|indexer_budget|indexer_compress_ratio$"
+    "|".join(part for row in table_rows("harmless_keys.tsv") for part in row[0].split())
 )
+"""Keys that change no size."""
 _DRAFTS: Final = re.compile(r"nextn|mtp")
 _MOST_NAMED, _MOST_SIZES = 4, 16
 

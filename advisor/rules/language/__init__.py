@@ -162,22 +162,6 @@ def read_folders(folders: Stack, over: Path | None = None) -> RuleFiles:
         raise RuleFileError(said, hint="Rename the file.") from None
 
 
-def parse_rules(
-    contents: Mapping[str, bytes],
-    vocabulary: Vocabulary,
-    templates: Collection[str] | None = None,
-    names: Names | None = None,
-) -> tuple[Rule, ...]:
-    """Parse and check rule files without the cache.
-
-    ``contents`` is by file name, as messages show it; the rest as for ``load_rules``.
-
-    Raises:
-        RuleFileError: As for ``load_rules``.
-    """
-    return parse_set(contents, vocabulary, templates, names).rules
-
-
 def parse_set(
     contents: Mapping[str, bytes],
     vocabulary: Vocabulary,
@@ -253,6 +237,3 @@ def _key(
         *(layer.sha256 for layer in files.users),
     )
     return hashed("\0".join(parts).encode())
-
-
-__all__ = ["load_rules", "parse_rules"]
