@@ -72,7 +72,8 @@ def _next_smaller(base: Base, smaller: Sequence[Model], tried: Collection[str]) 
     """The next smaller of the series that fits, though outdone: prompts and tools carry over."""
     own, oldest = base.scenario.model, base.knowledge.policy["peer_oldest_year"]
     alike = [m for m in smaller if m.family == own.family and _series(m) == _series(own)]
-    next_one = max((m.parameters for m in alike), default=0.0)
+    mixtures = [m.parameters for m in alike if m.shape.moe and own.shape.moe]
+    next_one = max(mixtures, default=_LARGE)
     least = max(min(own.parameters * _LEAST_OF_A_STEP, _LARGE, next_one), _SMALL)
     if (own.released or "") < f"{oldest:.0f}":
         least = max(least, _LARGE)
