@@ -44,7 +44,7 @@ from advisor.units import GIB
 
 _LONGEST, _MOST_BARE = 200, 1536  # the latter GB that a number without a unit is taken for
 _SIZES = re.compile(
-    r"(?<![\d.])(?<!\b[a-z])(\d{1,4})[ -]?g(?:igabytes?|igs?|i?b|i?o)?(?:s|ytes?)?(?!\w|\.\d)"
+    r"(?<![\d.])(?<!\b[a-z])(\d{1,4})[ -]?g(?:igabytes?|iga?s?|i?b|i?o)?(?:s|ytes?)?(?!\w|\.\d)"
 )
 _MEGABYTES = re.compile(r"(?<![a-z0-9.])(\d{4,6})[ -]?(?:mib|mio|mb|mo)(?![a-z0-9])")
 _APART = card_spellings("card said")
@@ -56,6 +56,7 @@ _NO_SERIES = ", which is no "
 _DENIED = re.compile(r"\b(?:non|not)[\s-]+(?:the\s+)?[a-z]+\b", re.IGNORECASE)
 _BRACKETED = re.compile(r"\[([^\]]{2,})\]")  # where lspci writes the card, behind its chip
 _LETTER_L = re.compile(r"(?<=\d)[li]+|[li](?=\d)", re.IGNORECASE)
+_FEWEST = 0.65  # of a chip's cores; the makers' other versions of one name have 0.7 to 0.9 of them
 _MEMORY, _CORES = re.compile(r"(?:lp|g)?ddr\w+|hbm\w*"), re.compile(r"\d+core")
 _CHIP = re.compile(r"gfx\d{3,4}[a-f]?")  # as drivers of AMD print it; the card's name says which
 _YEAR = re.compile(r"20[12]\d")
@@ -248,7 +249,8 @@ class _Asked(Struct, frozen=True):
             )
         count = self.machine.count if self.machine else None
         several = any(other.name != gpu.name for other in others)
-        return Reading(gpu, count, others, f"{memory}{why if several else ''}{too}")
+        cores = "".join(_fewer_cores(w, gpu) or "" for w in words_of(text) if _CORES.fullmatch(w))
+        return Reading(gpu, count, others, f"{memory}{cores}{why if several else ''}{too}")
 
     def _usual(self, tier: Sequence[_Candidate]) -> _Candidate | None:
         by_name = {one.gpu.name: one for one in tier}
@@ -296,8 +298,22 @@ def _is_figure(word: str, gpu: Gpu) -> bool:
     if _MEMORY.fullmatch(word):
         return (gpu.vram_type or "").casefold().startswith(word)
     if _CORES.fullmatch(word):
-        return gpu.cores == int(word[:-4])
+        return _fewer_cores(word, gpu) is not None
     return word in _architecture_words(gpu.architecture)
+
+
+def _fewer_cores(word: str, gpu: Gpu) -> str | None:
+    """Remark on a count of cores, empty for the chip's own; None where no chip of the name has it.
+
+    Makers sell one chip with some of its cores switched off under the same name.
+    """
+    own, said = gpu.cores or 0, int(word[:-4])
+    if said == own:
+        return ""
+    whole = gpu.unified_memory and not any(_CORES.fullmatch(w) for w in gpu_words(gpu.name))
+    if not (whole and _FEWEST * own <= said < own):
+        return None
+    return f", sized as the one with {own} GPU cores"
 
 
 @cache
