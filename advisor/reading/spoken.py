@@ -28,7 +28,7 @@ from advisor.knowledge.index import (
 from advisor.knowledge.merit_scale import Machine, card_names
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import by_identity
-from advisor.reading.known import Reading, no_such_size, told_apart
+from advisor.reading.known import Reading, known_card, no_such_size, told_apart
 from advisor.reading.near import (
     larger_chip,
     less_noise,
@@ -253,7 +253,7 @@ class _Asked(Struct, frozen=True):
             usual = self._usual(tier)
             if usual is None and len({_model(one.gpu) for one in tier}) > 1:
                 raise several_cards(text, [one.gpu for one in tier])
-            chosen = usual or min(tier, key=lambda one: (-one.named, *_least(one)))
+            chosen = usual or min(tier, key=lambda one: (-one.named, *_least(one.gpu)))
             named = [one for one in tier if one.named == chosen.named]
             smallest = ", the smallest of that name" if len(named) > 1 else ""
             why = ", the usual one" if usual else smallest
@@ -265,7 +265,17 @@ class _Asked(Struct, frozen=True):
             )
         count = self.machine.count if self.machine else None
         several = any(other.name != gpu.name for other in others)
-        return Reading(gpu, count, others, f"{memory}{why if several else ''}{too}")
+        portable = self._portable(chosen)
+        return Reading(gpu, count, others, f"{memory}{why if several else ''}{too}{portable}")
+
+    def _portable(self, one: _Candidate) -> str:
+        """Say that a card is for laptops where only its memory tells so: ``RTX 4080 12GB``."""
+        core = gpu_form(one.gpu.name, one.gpu.vendor, one.gpu.name).core
+        words = " ".join(w for w in core - _PORTABLE if not is_size_word(w))
+        desk = known_card(self.knowledge, words) if one.size and one.unsaid & _PORTABLE else None
+        if desk is None or desk.segment == one.gpu.segment or not desk.vram_bytes:
+            return ""
+        return f", a part of laptops (the card for desktops has {desk.vram_bytes / GIB:g} GB)"
 
     def _usual(self, tier: Sequence[_Candidate]) -> _Candidate | None:
         by_name = {one.gpu.name: one for one in tier}
@@ -338,8 +348,9 @@ def _sized(one: _Candidate) -> Gpu:
     return replace(one.gpu, vram_bytes=one.size) if one.size else one.gpu
 
 
-def _least(one: _Candidate) -> tuple[float, float]:
-    return min(sizes_of(one.gpu), default=float("inf")), one.gpu.bandwidth_bytes_s or 0.0
+def _least(gpu: Gpu) -> tuple[float, bool, float]:
+    size = min(sizes_of(gpu), default=float("inf"))
+    return size, "Max-Q" in gpu.name, gpu.bandwidth_bytes_s or 0.0
 
 
 # ---- machines and words that mean nothing
