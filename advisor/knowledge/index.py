@@ -175,7 +175,7 @@ def of_one_family(one: str, other: str) -> bool:
 
 def plain_key(text: str) -> str:
     """Letters and digits only: ``Q4_K_M``, ``q4-k-m`` and ``q4km`` are one spelling."""
-    return "".join(c for c in text.casefold() if c.isalnum())
+    return "".join(filter(str.isalnum, text.casefold()))
 
 
 def _is_consumer(name: str) -> bool:

@@ -224,6 +224,15 @@ def size_after_colon(text: str, size_text: str) -> int:
         raise RequestError(f"'{text}': {bad}", hint="Write NAME:SIZE.") from None
 
 
+def of_laptops(knowledge: Knowledge, gpu: Gpu, marks: frozenset[str]) -> str:
+    """Say that a card is for laptops where only its memory tells so: ``RTX 4080 12GB``."""
+    core = gpu_form(gpu.name, gpu.vendor, gpu.name).core - marks
+    desk = known_card(knowledge, " ".join(word for word in core if not is_size_word(word)))
+    if desk is None or desk.segment == gpu.segment or not desk.vram_bytes:
+        return ""
+    return f", a part of laptops (the card for desktops has {desk.vram_bytes / GIB:g} GB)"
+
+
 def no_such_size(knowledge: Knowledge, text: str, cards: Sequence[Gpu], size: int) -> RequestError:
     """Say that none of these cards has this memory, and which they have."""
     cards = [gpu for gpu in cards if was_sold(gpu)] or cards

@@ -28,7 +28,7 @@ from advisor.knowledge.index import (
 from advisor.knowledge.merit_scale import Machine, card_names
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import by_identity
-from advisor.reading.known import Reading, known_card, no_such_size, told_apart
+from advisor.reading.known import Reading, no_such_size, of_laptops, told_apart
 from advisor.reading.near import (
     larger_chip,
     less_noise,
@@ -43,7 +43,7 @@ from advisor.units import GIB
 
 _LONGEST, _MOST_BARE = 200, 1536  # the latter GB that a number without a unit is taken for
 _SIZES = re.compile(
-    r"(?<![\d.])(?<!\b[a-z])(\d{1,4})[ -]?g(?:igabytes?|igs?|i?b|i?o)?(?:s|ytes?)?(?!\w|\.\d)"
+    r"(?<![\d.])(?<!\b[a-z])(\d{1,4})[ -]?g(?:igabytes?|iga?s?|i?b|i?o)?(?:s|ytes?)?(?!\w|\.\d)"
 )
 _MEGABYTES = re.compile(r"(?<![a-z0-9.])(\d{4,6})[ -]?(?:mib|mio|mb|mo)(?![a-z0-9])")
 _APART = (
@@ -52,7 +52,7 @@ _APART = (
     (re.compile(r"\bm(?=[1-5]\b)(.*)\(?\b(\d\d) gpus?\b(?! ?core)"), r"m\1 \2core"),
     (re.compile(r"\(?\bm\w*\d+,\d+\)?|\bsm[_ ]?\d+\b|(?<=\d)gpus?\b|/pcie/sse2"), " "),
     (re.compile(r"@?\s*\b\d{2,3} ?w(?:atts?)?\b"), " "),
-    (re.compile(r"\b\d+.(?:cpu.)?cores?(?: cpu\b|\b(?=.*gpu.core))"), " "),
+    (re.compile(r"\b\d+.(?:cpu.)?cores?(?: cpu\b|\b(?=.*(?:gpu.core|core.gpu)))"), " "),
     (re.compile(r"\b(\d+)[ -]?gpu[ -]?cores?\b"), r"\1core"),
     (re.compile(r"\b(lpddr\dx?|ddr\d)[ -]\d{4,5}(?: ?m(?:t/?s|hz))?\b"), r"\1"),
     (re.compile(r"\b\d\d(?:\.\d)?[ -]?(?:inch(?:es)?\b|\"|\u2033)"), " "),
@@ -73,6 +73,7 @@ _NO_SERIES = ", which is no "
 _DENIED = re.compile(r"\b(?:non|not)[\s-]+(?:the\s+)?[a-z]+\b", re.IGNORECASE)
 _BRACKETED = re.compile(r"\[([^\]]{2,})\]")  # where lspci writes the card, behind its chip
 _LETTER_L = re.compile(r"(?<=\d)[li]+|[li](?=\d)", re.IGNORECASE)
+_FEWEST = 0.65  # of a chip's cores; the makers' other versions of one name have 0.7 to 0.9 of them
 _MEMORY, _CORES = re.compile(r"(?:lp|g)?ddr\w+|hbm\w*"), re.compile(r"\d+core")
 _CHIP = re.compile(r"gfx\d{3,4}[a-f]?")  # as drivers of AMD print it; the card's name says which
 _YEAR = re.compile(r"20[12]\d")
@@ -265,17 +266,11 @@ class _Asked(Struct, frozen=True):
             )
         count = self.machine.count if self.machine else None
         several = any(other.name != gpu.name for other in others)
-        portable = self._portable(chosen)
-        return Reading(gpu, count, others, f"{memory}{why if several else ''}{too}{portable}")
-
-    def _portable(self, one: _Candidate) -> str:
-        """Say that a card is for laptops where only its memory tells so: ``RTX 4080 12GB``."""
-        core = gpu_form(one.gpu.name, one.gpu.vendor, one.gpu.name).core
-        words = " ".join(w for w in core - _PORTABLE if not is_size_word(w))
-        desk = known_card(self.knowledge, words) if one.size and one.unsaid & _PORTABLE else None
-        if desk is None or desk.segment == one.gpu.segment or not desk.vram_bytes:
-            return ""
-        return f", a part of laptops (the card for desktops has {desk.vram_bytes / GIB:g} GB)"
+        cores = "".join(_fewer_cores(w, gpu) or "" for w in words_of(text) if _CORES.fullmatch(w))
+        tells = chosen.size and chosen.unsaid & _PORTABLE
+        laptop = of_laptops(self.knowledge, gpu, _PORTABLE) if tells else ""
+        how = f"{memory}{cores}{why if several else ''}{too}{laptop}"
+        return Reading(gpu, count, others, how)
 
     def _usual(self, tier: Sequence[_Candidate]) -> _Candidate | None:
         by_name = {one.gpu.name: one for one in tier}
@@ -323,8 +318,22 @@ def _is_figure(word: str, gpu: Gpu) -> bool:
     if _MEMORY.fullmatch(word):
         return (gpu.vram_type or "").casefold().startswith(word)
     if _CORES.fullmatch(word):
-        return gpu.cores == int(word[:-4])
+        return _fewer_cores(word, gpu) is not None
     return word in _architecture_words(gpu.architecture)
+
+
+def _fewer_cores(word: str, gpu: Gpu) -> str | None:
+    """Remark on a count of cores, empty for the chip's own; None where no chip of the name has it.
+
+    Makers sell one chip with some of its cores switched off under the same name.
+    """
+    own, said = gpu.cores or 0, int(word[:-4])
+    if said == own:
+        return ""
+    whole = gpu.unified_memory and not any(_CORES.fullmatch(w) for w in gpu_words(gpu.name))
+    if not (whole and _FEWEST * own <= said < own):
+        return None
+    return f", sized as the one with {own} GPU cores"
 
 
 @cache

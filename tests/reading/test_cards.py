@@ -297,6 +297,27 @@ def test_no_card_is_the_processor_alone(text: str) -> None:
     assert (read(text).gpu.name, read(text).count) == ("processor", 1)
 
 
+@pytest.mark.parametrize(
+    ("text", "name", "cores"),
+    [
+        ("M1 Max 24 core", "Apple M1 Max", 32),
+        ("32GB M1 Max (24 GPU cores)", "Apple M1 Max", 32),
+        ("MacBook Pro M3 Pro 11-core 14 core GPU 18GB", "Apple M3 Pro", 18),
+        ("M1 Max 32 core", "Apple M1 Max", 0),
+    ],
+)
+def test_a_chip_with_cores_switched_off_is_sized_as_the_whole_one(
+    text: str, name: str, cores: int
+) -> None:
+    cards, said = read(text), f"sized as the one with {cores} GPU cores"
+    assert cards.gpu.name == name
+    assert (said in " ".join(cards.read_as)) == (cores > 0)
+
+
+def test_gigabytes_are_read_in_slang() -> None:
+    assert find_gpu(KNOWLEDGE, "RTX 4060 8Giga").name == "GeForce RTX 4060"
+
+
 def test_what_was_taken_for_what_was_typed_is_said() -> None:
     assert read("GTX 3090").read_as == ("'GTX 3090' is read as GeForce RTX 3090, which is no GTX.",)
     assert read("L40s (48GB VRAM) x 2").read_as == ("'L40s (48GB VRAM) x 2' is read as 2x L40S.",)
