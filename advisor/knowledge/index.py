@@ -85,6 +85,11 @@ _LOOKS_LATIN = re.compile(
 )
 
 
+def is_chinese(text: str) -> bool:
+    """Whether it has a character of Chinese, which counts cards in one word with their name."""
+    return any("\u3400" <= one <= "\u9fff" for one in text)
+
+
 def gpu_words(text: str) -> tuple[str, ...]:
     """Cut a card's name into tokens: ``RTX 3060 12GB Laptop GPU`` -> rtx 3060 12gb mobile gpu."""
     folded = in_latin(text).casefold().replace("(r)", " ").replace("(tm)", " ")

@@ -29,7 +29,7 @@ from advisor.knowledge.index import (
 from advisor.knowledge.merit_scale import Machine, card_names
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import by_identity
-from advisor.reading.known import Reading, no_such_size, told_apart
+from advisor.reading.known import Reading, no_such_size, of_laptops, told_apart
 from advisor.reading.near import (
     larger_chip,
     less_noise,
@@ -237,7 +237,7 @@ class _Asked(Struct, frozen=True):
             usual = self._usual(tier)
             if usual is None and len({_model(one.gpu) for one in tier}) > 1:
                 raise several_cards(text, [one.gpu for one in tier])
-            chosen = usual or min(tier, key=lambda one: (-one.named, *_least(one)))
+            chosen = usual or min(tier, key=lambda one: (-one.named, *_least(one.gpu)))
             named = [one for one in tier if one.named == chosen.named]
             smallest = ", the smallest of that name" if len(named) > 1 else ""
             why = ", the usual one" if usual else smallest
@@ -250,7 +250,10 @@ class _Asked(Struct, frozen=True):
         count = self.machine.count if self.machine else None
         several = any(other.name != gpu.name for other in others)
         cores = "".join(_fewer_cores(w, gpu) or "" for w in words_of(text) if _CORES.fullmatch(w))
-        return Reading(gpu, count, others, f"{memory}{cores}{why if several else ''}{too}")
+        tells = chosen.size and chosen.unsaid & _PORTABLE
+        laptop = of_laptops(self.knowledge, gpu, _PORTABLE) if tells else ""
+        how = f"{memory}{cores}{why if several else ''}{too}{laptop}"
+        return Reading(gpu, count, others, how)
 
     def _usual(self, tier: Sequence[_Candidate]) -> _Candidate | None:
         by_name = {one.gpu.name: one for one in tier}
@@ -337,8 +340,9 @@ def _sized(one: _Candidate) -> Gpu:
     return replace(one.gpu, vram_bytes=one.size) if one.size else one.gpu
 
 
-def _least(one: _Candidate) -> tuple[float, float]:
-    return min(sizes_of(one.gpu), default=float("inf")), one.gpu.bandwidth_bytes_s or 0.0
+def _least(gpu: Gpu) -> tuple[float, bool, float]:
+    size = min(sizes_of(gpu), default=float("inf"))
+    return size, "Max-Q" in gpu.name, gpu.bandwidth_bytes_s or 0.0
 
 
 # ---- machines and words that mean nothing
