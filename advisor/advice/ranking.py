@@ -24,9 +24,14 @@ _FRAMEWORK_FACT, _EFFORT = "option.framework", "option.effort"
 _HOLDS_FEW, _HOLDS_MOST, _USABLE = "option.holds_few", "option.holds_most", "option.usable_speed"
 _HELD, _THEN_HELD, _RUNS = "memory.held_share", "option.held_share", frozenset({"fits", "tight"})
 _OTHER_MODEL, _BETTER_MODEL = "option.related", "option.rated_higher"
+_SAME_MOVE = (
+    _FRAMEWORK_FACT, "option.format_bits", "option.kv_bits", "option.context", "option.batch",
+    "option.gpu", "option.gpus", "option.parameters", "option.offloads", "option.decode_speed",
+)  # fmt: skip
+"""What two moves to another runtime have in common if they differ by the packer alone."""
 READ = (
     ACTION_FACT, _FRAMEWORK_FACT, _EFFORT, DOMINATED_BY,
-    _HOLDS_FEW, _HOLDS_MOST, _THEN_HELD, _USABLE, _OTHER_MODEL, _BETTER_MODEL,
+    _HOLDS_FEW, _HOLDS_MOST, _THEN_HELD, _USABLE, _OTHER_MODEL, _BETTER_MODEL, *_SAME_MOVE[1:],
 )  # fmt: skip
 """What is read of an option beside the facts that scores count."""
 _Values = Mapping[str, Mapping[str, FactValue]]
@@ -91,7 +96,7 @@ def rank(
     worth_saying, pointless = _without_dominated(scored, values)
     now = facts.get(_HELD) if facts.get("fit.state") in _RUNS else None
     best = _best_of_each_action(worth_saying, values, now)
-    kept, superseded = _without_superseded(_without_repeats(best))
+    kept, superseded = _without_superseded(_without_repeats(best, values))
     kept = _most_held_first(kept, values, now)
     said = tuple(_explained(item, facts, values[item.option]) for item in kept)
     return Ranking(said, vetoed, tuple(superseded), pointless)
@@ -229,14 +234,21 @@ def _serves(facts: Mapping[str, FactValue]) -> bool:
     return bool(facts.get(_HOLDS_MOST) and as_good) and facts.get(_USABLE) is not False
 
 
-def _without_repeats(best: Sequence[_Marked]) -> list[_Marked]:
-    """Say one change once, by the action that scores best: EXL3 weights are ExLlamaV3, too."""
+def _without_repeats(best: Sequence[_Marked], values: _Values) -> list[_Marked]:
+    """Say one change once, by the action that scores best: EXL3 weights are ExLlamaV3, too.
+
+    So are the same bits in the same other runtime by AWQ and by GPTQ.
+    """
     kept: list[_Marked] = []
-    said: set[str] = set()
+    said: set[object] = set()
     for item in best:
-        change = item.option.partition(" ")[2]
-        if change not in said:
-            said.add(change)
+        facts = values[item.option]
+        same: set[object] = {item.option.partition(" ")[2]}
+        if facts.get(_EFFORT) == "rebuild":
+            move = (facts.get(name) for name in _SAME_MOVE)
+            same.add(tuple(round(v) if isinstance(v, float) else v for v in move))
+        if said.isdisjoint(same):
+            said |= same
             kept.append(item)
     return kept
 
