@@ -26,7 +26,8 @@ _HELD, _THEN_HELD, _RUNS = "memory.held_share", "option.held_share", frozenset({
 _OTHER_MODEL, _BETTER_MODEL = "option.related", "option.rated_higher"
 _SAME_MOVE = (
     _FRAMEWORK_FACT, "option.format_bits", "option.kv_bits", "option.context", "option.batch",
-    "option.gpu", "option.gpus", "option.parameters", "option.offloads", "option.decode_speed",
+    "option.gpu", "option.gpus", "option.parameters", "option.offloads", "option.required",
+    "option.decode_speed",
 )  # fmt: skip
 """What two moves to another runtime have in common if they differ by the packer alone."""
 READ = (

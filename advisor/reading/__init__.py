@@ -15,23 +15,25 @@ from pathlib import Path
 from typing import NoReturn
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.errors import RequestError, UserError, raise_problems
 from advisor.knowledge.catalogue import MOST_CARDS, Cards, put_together
-from advisor.knowledge.index import by_text, cards_printed
+from advisor.knowledge.index import by_text, cards_printed, is_chinese
 from advisor.knowledge.names import find_model
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.models.hub_names import has_hub_form
 from advisor.reading.known import (
     ModelRead,
     Reading,
-    is_chinese,
     known_card,
     known_model,
     listed,
     namesakes,
+    siblings,
     tells_instruct,
     told,
+    with_size,
 )
 from advisor.reading.name_parts import unsized_card
 from advisor.units import GIB
@@ -83,7 +85,7 @@ def find_gpu(knowledge: Knowledge, text: str) -> Gpu:
         return gpu
     part = _read(knowledge, text) or _unknown(knowledge, text)
     if part.others or (part.count or 1) > 1:
-        names = [part.gpu.name, *(other.name for other in part.others)]
+        names = [*dict.fromkeys(map(with_size, (part.gpu, *part.others)))]
         raise RequestError(
             f"'{text}' names several cards: {listed(names)}.", hint="Write one of these."
         )
@@ -152,6 +154,11 @@ def _otherwise(
     gpu = near.only_memory(knowledge, pieces[0]) if len(pieces) == 1 else None
     if gpu is not None:
         return [_Part(gpu, None, (), _taken_for(pieces[0], gpu))]
+    typed = " + ".join(pieces)
+    if (english := " ".join(near.in_english(typed).split())) != typed:
+        with suppress(UserError):
+            parts = _parts(knowledge, _JOINED.split(english))
+            return [replace(part, line=part.line.replace(english, typed)) for part in parts]
     whole = near.MEMORY_BEHIND.sub(" ", " and ".join(pieces))
     with suppress(UserError):
         part = _counted(knowledge, whole)
@@ -260,7 +267,7 @@ def _of_all(knowledge: Knowledge, name: str, count: int, text: str) -> _Part | N
 
 
 def _unknown(knowledge: Knowledge, text: str) -> NoReturn:
-    from advisor.reading.near import unknown_card  # noqa: PLC0415 - where it is needed
+    from advisor.reading.near_cards import unknown_card  # noqa: PLC0415 - where it is needed
 
     raise unknown_card(knowledge, text)
 
@@ -286,6 +293,9 @@ def _read(
     else:
         others = tuple(knowledge.gpus[other] for other in namesakes(knowledge, name, gpu))
         how = f", the one of {(gpu.released or '')[:4]}" if others else ""
+        if not others and (gpu.not_for_sale or "").startswith("made for") and gpu.name != name:
+            others = tuple(one for one in siblings(knowledge, gpu) if one.not_for_sale is None)
+            how = f", {gpu.not_for_sale}"
         found = Reading(gpu, None, others, how)
         if not others and not unusual:
             return _Part(gpu, count)

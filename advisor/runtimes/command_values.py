@@ -88,9 +88,8 @@ class Started(Struct, frozen=True):
     @property
     def makes_format(self) -> bool:
         """Whether the program makes the format from the model's 16-bit checkpoint."""
-        scenario = self.scenario
-        made = capability.makes(scenario.framework, scenario.precision, scenario.model)
-        return made and not self.repository
+        of = self.scenario
+        return capability.makes(of.framework, of.precision, of.model) and not self.repository
 
     @property
     def kv_set(self) -> bool:

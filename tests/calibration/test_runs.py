@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from advisor.calibration.dataset import conditions_of, speed_rows
-from advisor.calibration.observations import Observation
-from advisor.calibration.runs import Run, depth_step, runs_of, scenario_of
+from advisor.estimator.calibration.dataset import conditions_of, speed_rows
+from advisor.estimator.calibration.observations import Observation
+from advisor.estimator.calibration.runs import Run, depth_step, runs_of, scenario_of
 from advisor.estimator.measured_speed import Measurement
 from advisor.estimator.speed_tables import read_policy
 from advisor.knowledge import load_knowledge
@@ -91,11 +91,20 @@ def test_a_stated_size_scales_what_is_read_only_where_a_tool_printed_it() -> Non
     assert large / small == pytest.approx(1.1)
 
 
-def test_a_program_with_an_engine_of_its_own_is_told_apart() -> None:
-    assert [kept(told(framework=name))[0].program for name in ("Ollama", "llama.cpp")] == [
-        "Ollama",
-        "",
-    ]
+@pytest.mark.parametrize(
+    ("name", "date", "own", "served"),
+    [
+        ("Ollama", "2026-05", "Ollama", False),
+        ("Ollama", "2025", "Ollama", False),
+        ("Ollama", "2026-06", "", True),
+        ("llama.cpp", "2026-05", "", False),
+    ],
+)
+def test_a_program_has_a_pace_of_its_own_until_it_starts_llama_server(
+    name: str, date: str, own: str, *, served: bool
+) -> None:
+    (run,) = kept(told(framework=name, date=date))
+    assert (run.program, run.served) == (own, served)
 
 
 @pytest.mark.parametrize(
