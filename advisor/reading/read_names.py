@@ -15,7 +15,15 @@ from advisor.knowledge.programs import GGUF_FILE
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.models import model_from_record
 from advisor.models.stored_tensors import Model
-from advisor.reading.format_patterns import FormatSaid, Tag, default_tag, said_in, tag_named
+from advisor.reading.format_patterns import (
+    BRANCH,
+    FormatSaid,
+    Tag,
+    bits_of_family,
+    default_tag,
+    said_in,
+    tag_named,
+)
 from advisor.reading.known import (
     ModelRead,
     as_tuned,
@@ -233,9 +241,11 @@ def format_of(parts: NameParts) -> FormatSaid:
     if parts.file:
         return replace(said_in(parts.file, mlx=mlx), rest=said.rest)
     if parts.tag:
-        tag = said_in(parts.tag, mlx=mlx)
+        branch = "EXL" in said.precision
+        tag = said_in(BRANCH.sub(r"\1.\2bpw", parts.tag) if branch else parts.tag, mlx=mlx)
         rest = f"{said.rest} {tag.rest}" if not parts.publisher else said.rest
-        return FormatSaid(tag.precision or said.precision, rest)
+        held = bits_of_family(tag.precision, said.precision) if branch else tag.precision
+        return FormatSaid(held or said.precision, rest)
     return said
 
 
