@@ -781,3 +781,23 @@ def test_an_address_of_the_hub_needs_no_scheme(host: str) -> None:
 def test_the_address_of_a_branch_tells_its_bits() -> None:
     address = "https://huggingface.co/turboderp/Qwen3-14B-exl3/tree/6.0bpw"
     assert read_model(KNOWN, address).precision == "EXL3 6.0bpw"
+
+
+@pytest.mark.parametrize(
+    ("text", "model", "other"),
+    [
+        ("hunyuan", "Hunyuan-A13B-Instruct", "Hunyuan-7B-Instruct"),
+        ("command a", "c4ai-command-a-03-2025", "command-a-plus"),
+        ("qwen3 235b", "Qwen3-235B-A22B", "Qwen3-VL-235B-A22B"),
+        ("nomic", "nomic-embed-text-v1.5", ""),
+        ("whisper", "whisper-base", ""),
+    ],
+)
+def test_a_name_that_says_less_than_the_models_says_what_was_taken(
+    text: str, model: str, other: str
+) -> None:
+    found = model_named(text, KNOWN)
+    assert (found.model.name, len(found.said)) == (model, 1)
+    assert f"read as {model}" in found.said[0]
+    assert other in found.said[0]
+    assert not model_named(model, KNOWN).said
