@@ -304,7 +304,6 @@ class Tag(Struct, frozen=True):
     """Its file, where that is clearly larger than the format gives."""
 
 
-@cache
 def _tags() -> Mapping[str, Mapping[str, Tag]]:
     """Read the tags by name of the family, the default one first."""
     found: dict[str, dict[str, Tag]] = {}
@@ -324,7 +323,7 @@ def _words(name: str) -> frozenset[str]:
     return frozenset(re.findall(r"[a-z]+|\d+(?:\.[1-9])*", name.casefold()))
 
 
-@cache
+@cache  # 1.26 of an advice for Ollama
 def _holding() -> Mapping[tuple[str, str], Tag]:
     return {(tag.model.casefold(), tag.precision): tag for tag in reversed(_of_models())}
 
