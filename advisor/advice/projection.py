@@ -59,6 +59,7 @@ QUOTED_FACTS = (
     "model.attention",
     "gpu.nvlink",
     "model.draft_head",
+    "framework.left_card",
     "model.four_bit_files",
     "model.told_windows",
     "weights.download",

@@ -319,7 +319,7 @@ def _fewer_cores(word: str, gpu: Gpu) -> str | None:
     return f", sized as the one with {own} GPU cores"
 
 
-@cache
+@cache  # 1.14 of questions
 def _architecture_words(name: str) -> frozenset[str]:
     """Cut the name of an architecture, of which there are some dozens: ``RDNA 4.0``, ``RDNA4``."""
     short = name.removesuffix(".0").replace(" ", "")
@@ -348,7 +348,7 @@ def _least(gpu: Gpu) -> tuple[float, bool, float]:
 # ---- machines and words that mean nothing
 
 
-@by_identity
+@by_identity  # 2.5 of questions
 def _machines(knowledge: Knowledge) -> Sequence[tuple[tuple[str, ...], Machine]]:
     """Give every name of a machine by its words, the longest first."""
     named = (
