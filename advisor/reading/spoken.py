@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from advisor.errors import RequestError
 from advisor.knowledge.catalogue import MAKERS, can_have, sizes_of
 from advisor.knowledge.index import (
+    card_spellings,
     gpu_form,
     gpu_words,
     is_board_word,
@@ -46,25 +47,7 @@ _SIZES = re.compile(
     r"(?<![\d.])(?<!\b[a-z])(\d{1,4})[ -]?g(?:igabytes?|iga?s?|i?b|i?o)?(?:s|ytes?)?(?!\w|\.\d)"
 )
 _MEGABYTES = re.compile(r"(?<![a-z0-9.])(\d{4,6})[ -]?(?:mib|mio|mb|mo)(?![a-z0-9])")
-_APART = (
-    (re.compile(r"\bnotebook\b"), "laptop"),
-    (re.compile(r"\b\d+gb +(?:v?ram )?[adr]\w+ed (?:from|of|out of) +(\d+)(?:gb)?"), r"\1gb"),
-    (re.compile(r"\bm(?=[1-5]\b)(.*)\(?\b(\d\d) gpus?\b(?! ?core)"), r"m\1 \2core"),
-    (re.compile(r"\(?\bm\w*\d+,\d+\)?|\bsm[_ ]?\d+\b|(?<=\d)gpus?\b|/pcie/sse2"), " "),
-    (re.compile(r"@?\s*\b\d{2,3} ?w(?:atts?)?\b"), " "),
-    (re.compile(r"\b\d+.(?:cpu.)?cores?(?: cpu\b|\b(?=.*(?:gpu.core|core.gpu)))"), " "),
-    (re.compile(r"\b(\d+)[ -]?gpu[ -]?cores?\b"), r"\1core"),
-    (re.compile(r"\b(lpddr\dx?|ddr\d)[ -]\d{4,5}(?: ?m(?:t/?s|hz))?\b"), r"\1"),
-    (re.compile(r"\b\d\d(?:\.\d)?[ -]?(?:inch(?:es)?\b|\"|\u2033)"), " "),
-    (re.compile(r"\b((?:[rg]tx )?\d{4}(?: ?ti)?) ?(?:laptop|mobile)\b"), r"\1 mobile"),
-    (re.compile(r"\b((?:1[06]|[2-5]0)\d\d(?: ti)?) ?(?<!ti)m\b"), r"\1 mobile"),
-    (re.compile(r"\b(\d{4}) ?d\b"), r"\1 d"),
-    (re.compile(r"\b(hx(?=\d{3}\b)|(?:arc|pro|radeon)(?=\d))"), r"\1 "),
-    (re.compile(r"\b(?:arc|alchemist) (?=(?:3[158]|[57][357])0m?\b)"), "arc a"),
-    (re.compile(r"\bbattlemage b?(?=[567]\d\b|5[78]0\b)|\bb(?=\d{2,3} battlemage)"), "arc b"),
-    (re.compile(r"\b(\d{4}) ?tis\b"), r"\1 ti super"),
-    (re.compile(r"\b(mi ?\d{3}) (?=[ax]\b)"), r"\1"),
-)
+_APART = card_spellings("card said")
 _SUPER = re.compile(r"(?<!\d)(\d{4}(?: ?ti)?) ?s\b", re.IGNORECASE)
 _PLURAL = re.compile(r"\b((?:[a-z]+ ?)?\d+(?: ?(?:ti|xt|xtx|gb?))?)['\u2019]?s\b", re.IGNORECASE)
 _SERIES = re.compile(r"\b[gr]tx(?![a-z])", re.IGNORECASE)
@@ -335,7 +318,7 @@ def _fewer_cores(word: str, gpu: Gpu) -> str | None:
     return f", sized as the one with {own} GPU cores"
 
 
-@cache
+@cache  # 1.14 of questions
 def _architecture_words(name: str) -> frozenset[str]:
     """Cut the name of an architecture, of which there are some dozens: ``RDNA 4.0``, ``RDNA4``."""
     short = name.removesuffix(".0").replace(" ", "")
@@ -364,7 +347,7 @@ def _least(gpu: Gpu) -> tuple[float, bool, float]:
 # ---- machines and words that mean nothing
 
 
-@by_identity
+@by_identity  # 2.5 of questions
 def _machines(knowledge: Knowledge) -> Sequence[tuple[tuple[str, ...], Machine]]:
     """Give every name of a machine by its words, the longest first."""
     named = (
