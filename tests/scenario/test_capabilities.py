@@ -674,3 +674,32 @@ def test_gemma_4_in_tensorrt_llm_before_blackwell_is_not_known_to_run(
 ) -> None:
     request = Request(gpu=card, model="gemma-4-31b-it", precision="FP8", framework="TensorRT-LLM")
     assert (not [*problems_of(request, knowledge)]) is runs
+
+
+@pytest.mark.parametrize("precision", ["AWQ", "GPTQ 8-bit", "NF4", "INT8 (bitsandbytes)"])
+@pytest.mark.parametrize(("model", "runs"), [("qwen3-30b-a3b", False), ("qwen3-14b", True)])
+def test_transformers_packs_no_experts(
+    knowledge: Knowledge, model: str, precision: str, *, runs: bool
+) -> None:
+    request = Request(gpu="A100", model=model, precision=precision, framework="transformers")
+    said = "; ".join(str(one) for one in problems_of(request, knowledge))
+    assert ("experts of a mixture are plain" not in said) is runs
+
+
+@pytest.mark.parametrize(
+    ("card", "model", "precision", "why"),
+    [
+        ("RTX 4090", "qwen3-30b-a3b", "NF4", ""),
+        ("RTX 4090", "gpt-oss-20b", "NF4", "experts that are tensors of their own"),
+        ("RTX 4090", "qwen3-30b-a3b", "INT8 (bitsandbytes)", "no experts in eight bits"),
+        ("P40", "qwen3-14b", "NF4", "compute capability 7.0"),
+    ],
+)
+def test_vllm_reads_bitsandbytes_through_a_plugin(
+    knowledge: Knowledge, card: str, model: str, precision: str, why: str
+) -> None:
+    request = Request(gpu=card, model=model, precision=precision, framework="vLLM")
+    said = "; ".join(str(one) for one in problems_of(request, knowledge))
+    assert bool(said) is bool(why)
+    if not why:
+        assert "--quantization bitsandbytes" in command_for(resolve(request, knowledge))
