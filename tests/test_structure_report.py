@@ -118,7 +118,7 @@ def test_the_map_in_the_docs_is_drawn_from_the_program(structure: ModuleType) ->
 
 
 AT_MOST = {
-    "modules": 308,
+    "modules": 309,
     "circles of modules": 0,
     "circles of packages": 0,
     "imports in functions, our modules": 56,

@@ -97,6 +97,8 @@ class Tradeoff(Struct, frozen=True):
     """Launch price of the cards to add or buy; null: nothing, or not known."""
     effort: str
     """What it asks of a person: setting, download, rebuild or purchase."""
+    quality_known: str = ""
+    """What is published of the loss of its formats, where no figure of them compares."""
 
 
 class OptionDoc(Struct, frozen=True):

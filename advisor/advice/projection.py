@@ -31,6 +31,7 @@ from advisor.advice.document import (
     Verdict,
 )
 from advisor.knowledge.catalogue import default_backend
+from advisor.remedies.assessment import quality_known
 from advisor.remedies.search import dominators_in_kind
 from advisor.runtimes.commands import Command, commands_for
 from advisor.scenario import claimed_share, offloads, split_of, support, whole_key
@@ -281,7 +282,8 @@ def _after(option: Option) -> After:
 
 def _tradeoff(option: Option) -> Tradeoff:
     loss, change = option.quality_loss_percent, option.quality_cost_percent
-    return Tradeoff(loss, change, option.cost_usd, option.effort)
+    known = "" if change is not None else quality_known(option.scenario)
+    return Tradeoff(loss, change, option.cost_usd, option.effort, known)
 
 
 def _barred(item: BarredOption, entry: UserEntry | None, *, reasons: bool) -> NotRecommended:

@@ -56,7 +56,6 @@ priors = Priors(
         "overhead of architecture": Prior(1, 0.3),
         "overhead of line": Prior(1, 0.3),
         "overhead of program": Prior(1, 0.3),
-        "overhead of program and backend": Prior(1, 0.3),
         "expert of backend": Prior(1, 0.2),
         "expert of older": Prior(1, 0.5),
         "recurrent of backend": Prior(1, 0.4),
@@ -146,7 +145,6 @@ def _shared(run: Run) -> tuple[_Powers, _Powers]:
     backend, architecture = run.scenario.backend, run.architecture
     reach = [("efficiency", -1.0), (f"efficiency of backend:{backend}", -1.0)]
     wait = [(f"overhead of program:{run.program}", 1.0)] if run.program else []
-    wait += [(f"overhead of program and backend:{run.program}/{backend}", 1.0)] * bool(wait)
     if architecture:
         reach.append((f"efficiency of architecture:{architecture}", -1.0))
         reach.append((f"efficiency of pair:{architecture}/{backend}", -1.0))

@@ -257,7 +257,7 @@ def _decode_situation(held: Held, small_gib: float, deep_tokens: float) -> str |
 LEAST_GROUPS = 15
 LEAST_CARDS = 3
 """Fewer groups or cards than these only widen a range, never narrow it."""
-_TAILS = tuple(percent / 100 for percent in range(10, 0, -1))
+_TAILS = tuple(half / 200 for half in range(30, 1, -1))
 """Shares that a range leaves out at each end: the first with which the ranges of the other groups
 hold four fifths of a group that was left out, as runs of one group err alike."""
 _WANTED = 0.8
@@ -273,7 +273,7 @@ class Spread(Struct, frozen=True):
     cards: int
     coverage: float
     """Share of runs inside the range that the other groups gave."""
-    tail: float = _TAILS[0]
+    tail: float = 0.1
 
 
 def by_situation(held: Sequence[Held], material: Material) -> Mapping[str, Sequence[Held]]:

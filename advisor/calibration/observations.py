@@ -150,6 +150,7 @@ _RAW_OUTPUT = frozenset({
     "lhl/strix-halo-testing", "1337hero/rx7900xtx-llama-bench-vulcan", "PrismML-Eng/Bonsai-demo",
     "ghost91-/llama-bench", "LottoLottoLotto/4x3090-llm-benchmarks", "ggml-org/llama.cpp",
     "msb-msb/insiderllm-bench-results", "GoodOlClint/homelab", "notwitcheer/llm-bench-rig",
+    "kyuz0/amd-r9700-ai-toolboxes", "hogeheer499-commits/strix-halo-guide", "jiegec/kb",
 })  # fmt: skip
 """Sources that show what a tool printed; the others report figures or are filled in by hand."""
 _SELF_REPORTED = (

@@ -85,20 +85,6 @@ def _decode(material: Material, fitted: Fitted) -> Iterator[str]:
     yield "  formats:"
     for name in _members(values, "efficiency of format"):
         yield f"    {_quoted(name)}: {_number(of(f'efficiency of format:{name}'))}"
-    yield "  # Programs with an engine of their own, over the leader."
-    yield "  programs:"
-    for name in _members(values, "efficiency of program"):
-        pairs = (
-            ("efficiency", of(f"efficiency of program:{name}")),
-            ("overhead", of(f"overhead of program:{name}")),
-            ("cache", of(f"cache of program:{name}")),
-        )
-        yield f"    {_quoted(name)}:"
-        yield from (f"      {key}: {_number(value)}" for key, value in pairs)
-        kind = "overhead of program and backend"
-        behind = [m for m in _members(values, kind) if m.startswith(f"{name}/")]
-        factors = ((m.partition("/")[2], of(f"{kind}:{m}")) for m in behind)
-        yield f"      backends: {_flow(factors)}"
     yield "  # A measured card against the model above."
     yield "  cards:"
     counts = Counter(run.card for run in runs)

@@ -45,7 +45,7 @@ _LEAST_POWER = 2 / 3
 _FLASH_BY_ITSELF = "2025-09"
 """From here on llama.cpp uses flash attention where nothing is said (ggml-org/llama.cpp#15434)."""
 _ASSUMED_RAM_BYTES_S = 89.6e9
-"""Two channels of DDR5-5600: the laptop behind the split runs states 64 GB of DDR5, not more."""
+"""Two channels of DDR5-5600: the laptop behind the split runs states 64 GB of DDR5 alone."""
 _IN_RAM = Memory(0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, None, (), 0, 0, (), None)
 """A memory with all of the cache on the card."""
 
@@ -78,7 +78,7 @@ class Run(Struct, frozen=True):
     limited: bool
     """Whether its one card was held so far below its power that it loses speed."""
     program: str
-    """The program, where it is of the llama.cpp family with an engine of its own."""
+    """The program, where it is of the llama.cpp family and had an engine of its own by then."""
     date: str
     rows: tuple[str, ...]
     """Ids of the carried rows behind it."""
@@ -226,7 +226,11 @@ def _run(observation: Observation, knowledge: Knowledge, policy: Policy) -> Run 
     if reason and metric == "decode":
         return reason
     assert scenario.gpu
-    architecture = architecture_of(policy.matches, scenario.gpu)
+    architecture, name = architecture_of(policy.matches, scenario.gpu), scenario.framework.name
+    own = _is_before(measured.date, policy.own_pace.get(name, ""))
+    before = policy.older_experts.get((scenario.precision.name, scenario.backend))
+    if metric == "prefill":
+        before = policy.older_prompts.get((architecture, scenario.backend))
     return Run(
         scenario=scenario,
         reads=reads,
@@ -238,14 +242,14 @@ def _run(observation: Observation, knowledge: Knowledge, policy: Policy) -> Run 
         line=policy.lines.get(architecture, ""),
         source=observation.source,
         raw=observation.raw,
-        served=conditions.served and scenario.framework.name not in policy.own_pace,
+        served=(conditions.served or name in policy.own_pace) and not own,
         tensor=conditions.tensor,
-        overlapped=scenario.framework.name in policy.overlapped,
-        older=_is_older(policy, (metric, architecture), scenario, measured.date),
+        overlapped=name in policy.overlapped,
+        older=_is_before(measured.date, before or ""),
         plain=not _used_flash(observation),
         limited=scenario.gpus == 1
         and (conditions.power_w or inf) < _LEAST_POWER * (scenario.gpu.tdp_w or 0),
-        program=scenario.framework.name if scenario.framework.name in policy.own_pace else "",
+        program=name if own else "",
         date=measured.date,
         rows=(observation.row,),
     )
@@ -258,13 +262,9 @@ def _prompts_between(observation: Observation) -> float:
     return (measured.prompt_tokens or 0) / (measured.gen_tokens or 1)
 
 
-def _is_older(policy: Policy, run_on: tuple[Metric, str], scenario: Scenario, date: str) -> bool:
-    """Say whether a build is before today's kernels; a year alone means its end."""
-    (metric, architecture), backend = run_on, scenario.backend
-    prompt = policy.older_prompts.get((architecture, backend), "")
-    experts = policy.older_experts.get((scenario.precision.name, backend), "")
-    before = prompt if metric == "prefill" else experts
-    return bool(date) and f"{date}-12"[: len(before)] < before
+def _is_before(date: str, limit: str) -> bool:
+    """Say whether a stated date is before another; a year alone means its end."""
+    return bool(date) and f"{date}-12"[: len(limit)] < limit
 
 
 def _unusable(observation: Observation, metric: Metric) -> str:

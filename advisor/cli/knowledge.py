@@ -27,7 +27,7 @@ from advisor.knowledge.programs import Capability
 from advisor.knowledge.types import Framework, Gpu, Knowledge
 from advisor.models.stored_tensors import Model
 from advisor.reading import find_cards
-from advisor.reading.near import did_you_mean_cards, near_cards
+from advisor.reading.near_cards import did_you_mean_cards, near_cards
 from advisor.reading.public_import import ages, behind, import_list, without_record
 from advisor.reading.public_list import containing, places
 from advisor.report.figures import aligned, wrapped

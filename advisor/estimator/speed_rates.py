@@ -19,7 +19,6 @@ from advisor.estimator.speed_prefill import (
 from advisor.estimator.speed_tables import (
     BatchTable,
     EngineSpeed,
-    Program,
     Tables,
     group_in,
     read_tables,
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from advisor.knowledge.types import UserSpeeds
 
 MODELLED_FROM_GPUS = 3
-_AS_THE_LEADER = Program(1.0, 1.0, 1.0, {})
 PACKED = 4
 """Stored bits of formats that a kernel has to unpack."""
 _SIXTEEN_BITS_ABOVE = 8.6
@@ -183,9 +181,8 @@ def _rate(
         prefill = _llamacpp_prefill(speeds, gpu, backend, precision, architecture)
         if prefill and user_prefill:
             prefill = _with_user_prefill(prefill, user_prefill)
-        key = (backend, framework.name)
         return _family_rate(
-            tables, gpu, key, precision, architecture=architecture, user=user, prefill=prefill
+            tables, gpu, backend, precision, architecture=architecture, user=user, prefill=prefill
         )
     prefill = reached_by_engine(tables.prefill, gpu, precision, engine.overhead_s)
     if never_there(framework, gpu):
@@ -271,25 +268,20 @@ def _with_user_prefill(prefill: Reached, factor: float) -> Reached:
 def _family_rate(
     tables: Tables,
     gpu: Gpu,
-    run_by: tuple[str, str],
+    backend: str,
     precision: Format,
     *,
     architecture: str,
     user: float | None,
     prefill: Reached | None,
 ) -> Rate | None:
-    """Rate the llama.cpp family: base x backend x architecture x format, then the card's own.
-
-    ``run_by`` names the backend and the program.
-    """
-    family, (backend, program) = tables.family, run_by
+    """Rate the llama.cpp family: base x backend x architecture x format, then the card's own."""
+    family = tables.family
     behind = family.backends.get(backend)
     if behind is None:
         return None
     known = family.architectures.get(architecture)
-    pace = family.programs.get(program, _AS_THE_LEADER)
-    product = family.efficiency * behind.efficiency * pace.efficiency
-    launch = pace.overhead * pace.backends.get(backend, 1.0)
+    product, launch = family.efficiency * behind.efficiency, 1.0
     if known:
         product *= known.efficiency * known.backends.get(backend, 1.0)
         launch *= known.overhead
@@ -301,9 +293,7 @@ def _family_rate(
         evidence, ranges = "extrapolated", (*ranges, "unmeasured_format")
     return Rate(
         efficiency=min(product * (factor or 1.0), family.most_efficiency),
-        cache_efficiency=min(
-            product * family.cache * behind.cache * pace.cache, family.most_efficiency
-        ),
+        cache_efficiency=min(product * family.cache * behind.cache, family.most_efficiency),
         overhead_s=launch * family.overhead_s * behind.overhead,
         expert_overhead_s=launch * family.expert_overhead_s * behind.expert_overhead,
         recurrent_overhead_s=launch * family.recurrent_overhead_s * behind.recurrent_overhead,
@@ -316,7 +306,7 @@ def _family_rate(
         batch=_batch_of(tables, backend),
         prefill=prefill,
         expert_efficiency=(behind.sixteen_bit_experts if precision.name in SIXTEEN_BITS else 1.0),
-        serving_s=0.0 if program in family.programs else family.serving_s,
+        serving_s=family.serving_s,
     )
 
 

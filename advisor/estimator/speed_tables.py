@@ -40,16 +40,6 @@ class Backend(Struct, frozen=True):
     """How well it reads experts in 16 bits, against other weights in them."""
 
 
-class Program(Struct, frozen=True):
-    """A program with an engine of its own over the family's kernels: factors on the figures."""
-
-    efficiency: float
-    overhead: float
-    cache: float
-    backends: Mapping[str, float]
-    """What its launches take on each back end over that."""
-
-
 class Architecture(Struct, frozen=True):
     """What a generation reaches of its bandwidth, and on how many measured cards that rests."""
 
@@ -72,7 +62,6 @@ class FamilySpeed(Struct, frozen=True):
     """How well the cache is read, against the weights."""
     backends: Mapping[str, Backend]
     architectures: Mapping[str, Architecture]
-    programs: Mapping[str, Program]
     formats: Mapping[str, float]
     """By group of formats."""
     format_groups: tuple[tuple[str, str], ...]
@@ -163,8 +152,8 @@ class Policy(Struct, frozen=True):
     leader: str
     overlapped: frozenset[str]
     """Engines that prepare layers while the card reads."""
-    own_pace: frozenset[str]
-    """Programs of the llama.cpp family with an engine of their own."""
+    own_pace: Mapping[str, str]
+    """Programs of the llama.cpp family -> the date until which they had an engine of their own."""
     since: Mapping[str, str]
     """Engines whose earlier runs, by date, are not fitted."""
     older_prompts: Mapping[tuple[str, str | None], str]
@@ -207,7 +196,11 @@ def read_policy(calibration: Mapping[str, object]) -> Policy:
         deep_tokens=limits.number("deep_tokens"),
         leader=_leader(policy),
         overlapped=frozenset(n for n, line in engines.items() if line.flag("overlapped")),
-        own_pace=frozenset(n for n, line in engines.items() if line.flag("own_pace")),
+        own_pace={
+            n: line.text("own_pace_until")
+            for n, line in engines.items()
+            if "own_pace_until" in line.found
+        },
         since={n: line.text("since") for n, line in engines.items() if "since" in line.found},
         older_prompts={
             (line.text("architecture"), line.text("backend")): line.text("before")
@@ -296,15 +289,6 @@ def _family(policy: Fields, decode: Fields) -> FamilySpeed:
         architectures={
             name: _architecture(line)
             for name, line in decode.group("architectures").groups().items()
-        },
-        programs={
-            name: Program(
-                line.number("efficiency"),
-                line.number("overhead"),
-                line.number("cache"),
-                line.group("backends").numbers(),
-            )
-            for name, line in decode.group("programs").groups().items()
         },
         formats=decode.group("formats").numbers(),
         format_groups=tuple(_format_groups(policy)),

@@ -39,7 +39,7 @@ _GPU_REWRITES = (
     (re.compile(r"\bti(super)\b"), r"ti \1"),
     (re.compile(r"\bgaudi(\d)\b"), r"gaudi \1"),
 )
-_WORD = re.compile(r"[a-z0-9]+")
+_WORD = re.compile(r"[^\W_]+")
 _MODEL_WORD = re.compile(
     r"a\d+(?:\.\d+)?b(?![a-z0-9])|\d+(?:\.\d+)*[bmk](?![a-z0-9])|\d+(?:\.\d+)*|[a-z]+"
 )
@@ -68,9 +68,24 @@ class Form(Struct, frozen=True):
         return " ".join(sorted(self.core - _SERIES))
 
 
+def in_latin(text: str) -> str:
+    """Write a name with Latin letters where Cyrillic ones that look alike stand beside others."""
+    return text if text.isascii() else _LOOKS_LATIN.sub(lambda m: m[0].translate(_LATIN), text)
+
+
+_CYRILLIC = (
+    "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425"
+    "\u0430\u0441\u0435\u043e\u0440\u0445"
+)
+_LATIN = str.maketrans(_CYRILLIC, "ABEKMHOPCTXaceopx")
+_LOOKS_LATIN = re.compile(
+    rf"(?<!\w)(?=[\w-]*[A-Za-z0-9])(?=[\w-]*[{_CYRILLIC}])[A-Za-z0-9{_CYRILLIC}-]+(?!\w)"
+)
+
+
 def gpu_words(text: str) -> tuple[str, ...]:
     """Cut a card's name into tokens: ``RTX 3060 12GB Laptop GPU`` -> rtx 3060 12gb mobile gpu."""
-    folded = text.casefold().replace("(r)", " ").replace("(tm)", " ")
+    folded = in_latin(text).casefold().replace("(r)", " ").replace("(tm)", " ")
     for pattern, new in _GPU_REWRITES:
         folded = pattern.sub(new, folded)
     return tuple(_WORD.findall(folded))

@@ -191,10 +191,9 @@ class Format(Struct, frozen=True, omit_defaults=True):
     """The well-known rule of thumb (FP16 2, INT8 1, 4-bit 0.5, Q3_K_M 0.4); decides nothing."""
     quality_loss_percent: Loss | None = field(name="quality_loss")
     """Perplexity increase over FP16 in %, see ``sources["quality_loss"]``; None where unknown."""
-    quality_by_size: Losses = ()
-    """The same by parameters of the model it was measured on, where several sizes were."""
-    exam_loss: Losses = ()
-    """Points of MMLU lost, in %, by parameters of the model they were measured on."""
+    quality_by_size: Losses = ()  # the same by parameters of the models it was measured on
+    exam_loss: Losses = ()  # points of MMLU lost, in %, by parameters of the models measured
+    quality_known: Text = ""  # what is published of its loss, where no figure compares: a clause
     floats: Flag = False  # its elements are floats, which INT8 does not mean
     offered: Flag = True  # not for types that exist but are not proposed (ggml's own, F32)
     min_compute_capability: Number | None = None  # below it, not on NVIDIA cards
@@ -217,6 +216,7 @@ class KvType(Struct, frozen=True):
     name: Text = field(name="kv_type")
     bits: Bits
     quality_loss_percent: Loss | None = field(default=None, name="quality_loss")
+    quality_known: Text = ""  # as a format's
     needs_flash_attention: Flag = False
     aliases: Texts = ()
     sources: Mapping[str, str] = field(default_factory=dict)

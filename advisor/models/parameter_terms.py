@@ -38,11 +38,6 @@ def qkv_bias(a: Arch) -> int:
     return a.query + 2 * a.kv
 
 
-def out_bias(a: Arch) -> int:
-    """Bias of the attention output."""
-    return a.hidden
-
-
 def all_bias(a: Arch) -> int:
     """Biases of all four attention matrices."""
     return qkv_bias(a) + a.hidden
@@ -58,34 +53,9 @@ def wide_norms(a: Arch) -> int:
     return a.query + a.kv
 
 
-def sinks(a: Arch) -> int:
-    """One attention sink per head."""
-    return a.heads
-
-
-def gate_bias(a: Arch) -> int:
-    """Biases of gate, up and down."""
-    return 2 * a.intermediate + a.hidden
-
-
 def up_down(a: Arch) -> int:
     """A feed-forward block without gate."""
     return 2 * a.hidden * a.intermediate
-
-
-def up_down_bias(a: Arch) -> int:
-    """Biases of a feed-forward block without gate."""
-    return a.intermediate + a.hidden
-
-
-def output_bias(a: Arch) -> int:
-    """A bias of the output matrix."""
-    return a.vocab
-
-
-def activation_pair(_: Arch) -> int:
-    """The two learned values of an xIELU activation."""
-    return 2
 
 
 def positions(key: str, extra: int = 0) -> Term:
@@ -105,12 +75,6 @@ def latent_attention(a: Arch) -> int:
     down = a.hidden * (m[0] + m[1]) + m[0]
     up = m[0] * a.heads * (m[2] + m[3])
     return query + down + up + a.heads * m[3] * a.hidden
-
-
-def latent_bias(a: Arch) -> int:
-    """Biases of the compressing and the output matrices."""
-    m = _mla(a)
-    return m[4] + m[0] + m[1] + a.hidden
 
 
 def output_gate(a: Arch) -> int:
@@ -138,37 +102,6 @@ def _mla(a: Arch) -> tuple[int, int, int, int, int]:
     return m.kv_lora_rank, m.rope_dim, m.nope_dim, m.value_dim, m.q_lora_rank or 0
 
 
-def head_gate(a: Arch) -> int:
-    """A gate for every head (Laguna, Step, Ling)."""
-    return a.hidden * a.heads
-
-
-def streams(a: Arch) -> int:
-    """What mixes residual streams before and after both blocks of a layer."""
-    return _mixing(a, pairs=False)
-
-
-def paired_streams(a: Arch) -> int:
-    """The same with a row for each pair of streams (DeepSeek V4)."""
-    return _mixing(a, pairs=True)
-
-
-def _mixing(a: Arch, *, pairs: bool) -> int:
-    n = a.keys.whole("hc_mult")
-    return 2 * ((2 + n * pairs) * n * (n * a.hidden + 1) + 2 + pairs)
-
-
-def stream_end(a: Arch) -> int:
-    """What makes one stream of them after the last layer."""
-    n = a.keys.whole("hc_mult")
-    return n * (n * a.hidden + 1) + 1
-
-
-def square_output(a: Arch) -> int:
-    """Helium's output matrix has the hidden width on both sides."""
-    return a.hidden * (a.query + 2 * a.kv + a.hidden)
-
-
 def own_heads(a: Arch) -> tuple[int, ...]:
     """Laguna: what layers count besides that have query heads of their own number."""
     each = a.keys.wholes("num_attention_heads_per_layer") or (a.heads,) * a.layers
@@ -178,24 +111,9 @@ def own_heads(a: Arch) -> tuple[int, ...]:
     return tuple((heads - a.heads) * a.hidden * (2 * a.head_dim + 1) for heads in each)
 
 
-def square_projections(a: Arch) -> int:
-    """Queries have the hidden width, whatever the heads make of it."""
-    return 2 * a.hidden * (a.hidden + a.kv)
-
-
-def double_query(a: Arch) -> int:
-    """A gate of the query width beside the query."""
-    return a.hidden * a.query
-
-
 def router(a: Arch) -> int:
     """One score per expert."""
     return a.hidden * _experts(a)
-
-
-def router_bias(a: Arch) -> int:
-    """A bias per expert that is a parameter."""
-    return _experts(a)
 
 
 def shared(a: Arch) -> int:
@@ -203,24 +121,9 @@ def shared(a: Arch) -> int:
     return 3 * a.hidden * (a.moe.shared_width if a.moe else 0)
 
 
-def shared_ungated(a: Arch) -> int:
-    """Shared experts without gate matrix."""
-    return 2 * a.hidden * (a.moe.shared_width if a.moe else 0)
-
-
-def shared_gate(a: Arch) -> int:
-    """The gate that weighs the shared expert."""
-    return a.hidden
-
-
 def gated_expert(a: Arch) -> int:
     """One routed expert: gate, up, down."""
     return 3 * a.hidden * (a.moe.width if a.moe else 0)
-
-
-def biased_expert(a: Arch) -> int:
-    """One routed expert with biases."""
-    return gated_expert(a) + 2 * (a.moe.width if a.moe else 0) + a.hidden
 
 
 def _experts(a: Arch) -> int:

@@ -52,12 +52,6 @@ def mamba_terms(a: Arch) -> int:
     return inside + step + 3 * a.hidden * r.inner + ends
 
 
-def mamba_norms(a: Arch) -> int:
-    """Norms of time step, B and C (Jamba)."""
-    r = _state(a)
-    return r.dt_rank + 2 * r.state
-
-
 def _conv_bias(a: Arch) -> str:
     return "mamba_conv_bias" if a.keys.stated("mamba_conv_bias") is not None else "use_conv_bias"
 
@@ -164,11 +158,6 @@ def lightning(a: Arch) -> Recurrent:
     return Recurrent("lightning", 0, state, heads=a.heads, head_dim=a.head_dim)
 
 
-def lightning_terms(a: Arch) -> int:
-    """Lightning attention with its norm and output gate."""
-    return a.query + 5 * a.hidden * a.query
-
-
 def _sala(a: Arch) -> tuple[int, int]:
     return a.keys.number("lightning_nh", a.heads), a.keys.number("lightning_head_dim", a.head_dim)
 
@@ -216,13 +205,6 @@ def rwkv(a: Arch) -> Recurrent:
     return Recurrent("rwkv", 2 * a.hidden, 3 * a.hidden, inner=inner)
 
 
-def rwkv_terms(a: Arch) -> int:
-    """Time mixing and channel mixing of RWKV-4."""
-    inner = _state(a).inner
-    time = 2 * inner + 3 * a.hidden + 4 * a.hidden * inner
-    return time + 2 * a.hidden + 2 * a.hidden * a.intermediate + a.hidden * a.hidden
-
-
 def mlstm(a: Arch) -> Recurrent:
     """The matrix memory of xLSTM, its normaliser and its largest exponent; all in float32."""
     heads = a.keys.whole("num_heads")
@@ -242,11 +224,6 @@ def mlstm_terms(a: Arch) -> int:
     mixer = a.hidden * (2 * r.state + 3 * r.inner) + 2 * r.heads * (a.hidden + 1) + r.inner
     biases = 2 * r.state + 3 * r.inner + 2 * width + 4 * a.hidden
     return mixer + 3 * a.hidden * width + bias * biases
-
-
-def mlstm_embedding(a: Arch) -> int:
-    """The embedding matrix, which may state a width of its own."""
-    return a.vocab * a.keys.number("embedding_dim", a.hidden, least=1)
 
 
 def kimi_delta(a: Arch) -> Recurrent:
@@ -277,11 +254,6 @@ def kimi_delta_terms(a: Arch) -> int:
     gates = 2 * (a.hidden * r.head_dim + r.head_dim * r.inner)
     inside = r.inner + r.heads + r.conv_elements + r.head_dim
     return inside + gates + a.hidden * (4 * r.inner + r.heads)
-
-
-def state_width(a: Arch) -> int:
-    """A norm over the inner width."""
-    return _state(a).inner
 
 
 def _state(a: Arch) -> Recurrent:

@@ -148,12 +148,6 @@ def qwen3_vl(t: Tower) -> int:
     return patches_of(t) + t.hidden + places + t.layers * biased_block(t) + mergers
 
 
-def llama4(t: Tower) -> int:
-    """Llama 4: class token, learned positions and a pixel-shuffle adapter."""
-    tower, inner = clip(t), t.keys.whole("projector_input_dim")
-    return tower + t.width * inner + inner * t.keys.whole("projector_output_dim")
-
-
 def glm4v(t: Tower) -> int:
     """GLM-4.1V: gated blocks of the output width, a downsampler and a gated merger."""
     out = t.keys.whole("out_hidden_size")
@@ -162,13 +156,6 @@ def glm4v(t: Tower) -> int:
     merger = out * out + 3 * out + 3 * out * t.width + merged_width(t) * out
     ends = patches_of(t) + t.hidden + t.patches * t.hidden + 2 * t.hidden
     return ends + t.layers * block + merger
-
-
-def moonvit(t: Tower) -> int:
-    """MoonViT: a learned grid of positions and biased blocks (Kimi)."""
-    side = t.keys.number("init_pos_emb_height", 64) * t.keys.number("init_pos_emb_width", 64)
-    ends = t.pixels * t.hidden + t.hidden + side * t.hidden + 2 * t.hidden
-    return ends + t.layers * biased_block(t)
 
 
 def internvit(t: Tower) -> int:

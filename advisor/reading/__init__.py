@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.errors import RequestError, UserError, raise_problems
 from advisor.knowledge.catalogue import MOST_CARDS, Cards, put_together
@@ -152,6 +153,11 @@ def _otherwise(
     gpu = near.only_memory(knowledge, pieces[0]) if len(pieces) == 1 else None
     if gpu is not None:
         return [_Part(gpu, None, (), _taken_for(pieces[0], gpu))]
+    typed = " + ".join(pieces)
+    if (english := " ".join(near.in_english(typed).split())) != typed:
+        with suppress(UserError):
+            parts = _parts(knowledge, _JOINED.split(english))
+            return [replace(part, line=part.line.replace(english, typed)) for part in parts]
     whole = near.MEMORY_BEHIND.sub(" ", " and ".join(pieces))
     with suppress(UserError):
         part = _counted(knowledge, whole)
@@ -260,7 +266,7 @@ def _of_all(knowledge: Knowledge, name: str, count: int, text: str) -> _Part | N
 
 
 def _unknown(knowledge: Knowledge, text: str) -> NoReturn:
-    from advisor.reading.near import unknown_card  # noqa: PLC0415 - where it is needed
+    from advisor.reading.near_cards import unknown_card  # noqa: PLC0415 - where it is needed
 
     raise unknown_card(knowledge, text)
 

@@ -3,37 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import pairwise
 
 from msgspec.structs import replace
 
-from advisor.errors import RequestError, nearest
+from advisor.errors import RequestError
+from advisor.files import table_rows
 from advisor.knowledge.catalogue import MAKERS, sizes_of
 from advisor.knowledge.index import gpu_core, gpu_words, is_size_word, makers_named, spellings_of
 from advisor.knowledge.merit_scale import card_names
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import by_identity
 from advisor.reading.known import Reading, is_chinese, listed
-from advisor.reading.name_parts import unsized_card
 from advisor.reading.ram import as_computer, computers_named, is_cpu
 from advisor.units import GIB
 
 _MOST = 3
 _LIKE = 0.75
 _OTHERWISE = "Try 'advisor knowledge find WORD'."
-
-
-def unknown_card(knowledge: Knowledge, text: str) -> RequestError:
-    """Say that no card is called this, with the nearest that are."""
-    message, known = f"unknown GPU '{text}'.", unsized_card(text)
-    if known:
-        return known[0]
-    if not gpu_core(text):
-        return RequestError(message, hint="Write the model too, for example 'RTX 4090'.")
-    name = next((name for _, name in counts_in(text)), text)
-    return RequestError(message, hint=did_you_mean_cards(near_cards(knowledge, name)))
 
 
 _OF_MEMORY = r"of|gpus?|cards?|graphics|nvidia|amd|radeon|rocm|cuda"
@@ -144,63 +133,13 @@ def sizes_wanted(gpu: Gpu, text: str) -> RequestError:
     return RequestError(f"'{gpu.name}' is sold with several memory sizes.", hint=hint)
 
 
-def near_cards(knowledge: Knowledge, text: str) -> list[str]:
-    """Name the cards that are nearest: of the same number, of a like name, of like words."""
-    makers = makers_named(text)
-    cards = [n for n, gpu in knowledge.gpus.items() if not makers or gpu.vendor in makers]
-    cores = _cores(knowledge)
-    asked = [word for word in gpu_core(text) if not is_size_word(word)]
-    numbers = {word for word in asked if any(c.isdigit() for c in word)}
-    cards = [n for n in cards if _may_be_had(knowledge.gpus[n], numbers, cores[n])] or cards
-    by_core = {cores[name]: name for name in cards}
-    alike = [core for core in by_core if numbers.intersection(core.split())]
-    found = get_close_matches(" ".join(asked), alike, _MOST, 0.0) or nearest(
-        " ".join(gpu_core(text)), by_core
-    )
-    return [by_core[core] for core in found] or _by_words(knowledge, asked, frozenset(cards))
-
-
-def _may_be_had(gpu: Gpu, numbers: set[str], core: str) -> bool:
-    """Whether a card is sold, or is a machine's of a number that is asked for: a used ``M2``."""
-    owned = bool(gpu.unified_memory) and not numbers.isdisjoint(core.split())
-    return gpu.not_for_sale is None or owned
-
-
-@by_identity
-def _cores(knowledge: Knowledge) -> Mapping[str, str]:
-    """Give the words of every card's name; a question asks for many that are none."""
-    return {name: " ".join(gpu_core(name)) for name in knowledge.gpus}
-
-
-def _by_words(knowledge: Knowledge, asked: Sequence[str], cards: frozenset[str]) -> list[str]:
-    """Name those that share words, or nearly, with the text; the fewest words beside them first."""
-    spelled = [one for one in spellings_of(knowledge) if one[0] in cards]
-    known = sorted({word for one in spelled for word in one[2].split()})
-    like = {near for word in asked for near in get_close_matches(word, known, 2, _LIKE)}
-    scored: dict[str, tuple[int, int]] = {}
-    for name, _, core in spelled:
-        words = core.split()
-        if shared := len(like.intersection(words)):
-            scored[name] = min(scored.get(name, (0, 0)), (-shared, len(words)))
-    return sorted(scored, key=lambda name: scored[name])[:_MOST]
-
-
-def did_you_mean_cards(names: Iterable[str]) -> str:
-    """Write the hint of nearest names."""
-    quoted = [f"'{name}'" for name in names]
-    if not quoted:
-        return _OTHERWISE
-    head = ", ".join(quoted[:-1])
-    return f"Did you mean {f'{head} or {quoted[-1]}' if head else quoted[-1]}?"
-
-
 _WORDS = {
     "a": 1, "an": 1, "one": 1, "single": 1, "solo": 1, "mono": 1,
     "two": 2, "dual": 2, "duel": 2, "twin": 2, "pair": 2, "double": 2,
     "three": 3, "triple": 3, "four": 4, "quad": 4, "quadruple": 4, "five": 5, "six": 6, "hexa": 6,
     "seven": 7, "eight": 8, "octa": 8, "octo": 8, "ten": 10, "twelve": 12, "sixteen": 16,
 }  # fmt: skip
-_SIGN = r"(?:[xX\u00d7\u0445*]|\u2716\ufe0f?|[\u2715\u2a2f\uff0a])"
+_SIGN = r"(?:(?<!\b[GRgr][Tt])(?<!\b[Rr])[xX]|[\u00d7\u0445*]|\u2716\ufe0f?|[\u2715\u2a2f\uff0a])"
 _CARD = r"(?i:gpus?|cards?)"
 _OF = rf"(?:\s+{_CARD}\b)?(?:\s+of\b)?"
 _BEFORE = re.compile(rf"\(?(\d{{1,3}})\s*(?:{_SIGN}\s*\)?|[- ]?{_CARD}\b|\s){_OF}\s*(\S.*)")
@@ -278,6 +217,28 @@ _NO_CARD = re.compile(
 """Memory of the computer, and instances of Google's cloud that have no card of their own."""
 
 
+_LANGUAGES = "other_languages.tsv"
+
+
+def _elsewhere() -> tuple[re.Pattern[str], dict[str, str]]:
+    """Read what other languages say, the longest first, and what it means."""
+    rows = table_rows(_LANGUAGES)
+    meant = {w.replace("_", " "): english for english, said in rows for w in said.split()}
+    longest = sorted(meant, key=len, reverse=True)
+    whole = "|".join(re.escape(w) for w in longest if w < "\u3000")
+    inside = "|".join(re.escape(w) for w in longest if w >= "\u3000")
+    pattern = rf"(?<![\w-])(?:{whole})(?![\w-])|(?<=\d)\u0433\u0431\b|{inside}"
+    return re.compile(pattern, re.IGNORECASE), meant
+
+
+_FOREIGN, _MEANT = _elsewhere()
+
+
+def in_english(text: str) -> str:
+    """Write counts, memory and the like of other languages as English has them."""
+    return _FOREIGN.sub(lambda said: f" {_MEANT[said[0].casefold()]} ", text)
+
+
 def split_at_words(text: str) -> Sequence[str]:
     """Cut a list of cards that has commas or words where the plus should be."""
     return [piece for piece in _BETWEEN.split(text) if piece]
@@ -323,7 +284,7 @@ _REMARK = re.compile(
     re.IGNORECASE,
 )
 """What stands in brackets and is no count and no part of a card."""
-_TOKEN = re.compile(r"\d{1,4}\s*gi?b\b|[a-z0-9]+(?:\.\d+)?")
+_TOKEN = re.compile(r"\d{1,4}\s*gi?b\b|[^\W_]+(?:\.\d+)?")
 _OWNED = re.compile(r"['\u2019]s\b")
 
 
@@ -398,3 +359,31 @@ def _words_of_makers(knowledge: Knowledge) -> Mapping[str, frozenset[str]]:
     series = cards & {"jetson", "instinct", "ultra", "super", "mobile"} | {"laptop"}
     made = frozenset(w for w in products | brands | boards | series if _LETTERS.fullmatch(w))
     return {"any": frozenset(cards | noise) | made, "made": made, "cards": frozenset(cards)}
+
+
+@by_identity
+def _noise(knowledge: Knowledge) -> Mapping[str, Sequence[tuple[str, ...]]]:
+    """Give the words that mean nothing by the first of them, the longest phrases first."""
+    found: dict[str, list[tuple[str, ...]]] = {}
+    for phrase in sorted(map(gpu_words, card_names(knowledge).words), key=len, reverse=True):
+        found.setdefault(phrase[0], []).append(phrase)
+    return found
+
+
+def less_noise(knowledge: Knowledge, words: Sequence[str]) -> Iterator[str]:
+    """Leave out of the words of a name those that mean nothing."""
+    noise, at = _noise(knowledge), 0
+    while at < len(words):
+        phrases = noise.get(words[at], ())
+        said = next((p for p in phrases if tuple(words[at : at + len(p)]) == p), None)
+        if said is None:
+            yield words[at]
+        at += len(said or "x")
+
+
+_LETTER_O = re.compile(r"(?<=\d)o+|o+(?=[0-9o]*\d)", re.IGNORECASE)
+
+
+def with_zeros(text: str) -> str:
+    """Write the letter O as the digit where it stands among digits: ``4O9O``."""
+    return _LETTER_O.sub(lambda m: "0" * len(m[0]), text)

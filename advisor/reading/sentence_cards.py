@@ -17,9 +17,8 @@ from advisor.knowledge.types import Knowledge
 from advisor.memo import by_identity
 from advisor.reading import find_cards
 from advisor.reading.name_parts import SIZE
-from advisor.reading.near import ONLY_MEMORY
+from advisor.reading.near import ONLY_MEMORY, in_english
 from advisor.reading.sentence_numbers import COUNTS, HOLE, counted
-from advisor.reading.sentence_spelling import in_english
 from advisor.units import GIB, shell_word
 
 EXAMPLE = 'Name a card and a model: "can I run llama 3.1 8b on an RTX 3060 12GB".'

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from advisor.files import table_rows
+from advisor.knowledge.index import in_latin
+from advisor.reading.near import in_english
 from advisor.reading.sentence_numbers import COUNTS, TOLD
 
 _WIDE = str.maketrans(
@@ -86,34 +88,12 @@ def apart(text: str) -> str:
 
     What is the version of a program goes last, where it is no part of a name.
     """
-    text = in_english(text.translate(_WIDE))
+    text = in_english(in_latin(text.translate(_WIDE)))
     text = _EACH.sub(_of_each, text)
     for pattern, written in _WRITTEN:
         text = pattern.sub(written, text)
     versions = [found[0] for found in _VERSION.finditer(text)]
     return " | ".join((_VERSION.sub(" ", text), *versions))
-
-
-_LANGUAGES = "other_languages.tsv"
-
-
-def _elsewhere() -> tuple[re.Pattern[str], dict[str, str]]:
-    """Read what other languages say, the longest first, and what it means."""
-    rows = table_rows(_LANGUAGES)
-    meant = {w.replace("_", " "): english for english, said in rows for w in said.split()}
-    longest = sorted(meant, key=len, reverse=True)
-    whole = "|".join(re.escape(w) for w in longest if w < "\u3000")
-    inside = "|".join(re.escape(w) for w in longest if w >= "\u3000")
-    pattern = rf"(?<![\w-])(?:{whole})(?![\w-])|(?<=\d)\u0433\u0431\b|{inside}"
-    return re.compile(pattern, re.IGNORECASE), meant
-
-
-_FOREIGN, _MEANT = _elsewhere()
-
-
-def in_english(text: str) -> str:
-    """Write counts, memory and the like of other languages as English has them."""
-    return _FOREIGN.sub(lambda said: f" {_MEANT[said[0].casefold()]} ", text)
 
 
 _VERSION = re.compile(

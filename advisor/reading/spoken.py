@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from itertools import chain
 
@@ -31,11 +31,13 @@ from advisor.memo import by_identity
 from advisor.reading.known import Reading, no_such_size, told_apart
 from advisor.reading.near import (
     larger_chip,
+    less_noise,
     otherwise_spelled,
     several_cards,
     share_of_card,
     sizes_shown_as,
     sizes_wanted,
+    with_zeros,
 )
 from advisor.units import GIB
 
@@ -70,7 +72,6 @@ _NO_SERIES = ", which is no "
 """What is said of a series that a card is not of; a processor's graphics are never taken for it."""
 _DENIED = re.compile(r"\b(?:non|not)[\s-]+(?:the\s+)?[a-z]+\b", re.IGNORECASE)
 _BRACKETED = re.compile(r"\[([^\]]{2,})\]")  # where lspci writes the card, behind its chip
-_LETTER_O = re.compile(r"(?<=\d)o+|o+(?=[0-9o]*\d)", re.IGNORECASE)
 _LETTER_L = re.compile(r"(?<=\d)[li]+|[li](?=\d)", re.IGNORECASE)
 _MEMORY, _CORES = re.compile(r"(?:lp|g)?ddr\w+|hbm\w*"), re.compile(r"\d+core")
 _CHIP = re.compile(r"gfx\d{3,4}[a-f]?")  # as drivers of AMD print it; the card's name says which
@@ -113,8 +114,7 @@ def _spellings(text: str, *, plural: bool) -> Iterator[tuple[str, str]]:
     for spelling in dict.fromkeys(tried):
         yield spelling, remarks.get(spelling, "")
     for spelling in dict.fromkeys(tried):
-        zeros = _LETTER_O.sub(lambda m: "0" * len(m[0]), spelling)
-        digits = _LETTER_L.sub(lambda m: "1" * len(m[0]), zeros)
+        digits = _LETTER_L.sub(lambda m: "1" * len(m[0]), with_zeros(spelling))
         if digits != spelling:
             yield digits, ", with digits for letters that look alike"
         if (card := _BRACKETED.search(spelling)) is not None:
@@ -158,7 +158,7 @@ class _Asked(Struct, frozen=True):
     def of(cls, knowledge: Knowledge, text: str) -> _Asked:
         """Cut a name; a machine's name goes before words that mean nothing."""
         machine, left = _machine_in(knowledge, words_of(text))
-        return cls(knowledge, machine, frozenset(_less_noise(knowledge, left)))
+        return cls(knowledge, machine, frozenset(less_noise(knowledge, left)))
 
     def answer(self, text: str) -> Reading | None:
         """Give what the name means; None where no card explains it.
@@ -356,15 +356,6 @@ def _machines(knowledge: Knowledge) -> Sequence[tuple[tuple[str, ...], Machine]]
     return sorted(named, key=lambda pair: -len(pair[0]))
 
 
-@by_identity
-def _noise(knowledge: Knowledge) -> Mapping[str, Sequence[tuple[str, ...]]]:
-    """Give the words that mean nothing by the first of them, the longest phrases first."""
-    found: dict[str, list[tuple[str, ...]]] = {}
-    for phrase in sorted(map(gpu_words, card_names(knowledge).words), key=len, reverse=True):
-        found.setdefault(phrase[0], []).append(phrase)
-    return found
-
-
 def _machine_in(
     knowledge: Knowledge, words: Sequence[str]
 ) -> tuple[Machine | None, tuple[str, ...]]:
@@ -388,13 +379,3 @@ def _place(phrase: tuple[str, ...], words: Sequence[str]) -> range | None:
         if word == joined:
             return range(at, at + 1)
     return None
-
-
-def _less_noise(knowledge: Knowledge, words: Sequence[str]) -> Iterator[str]:
-    noise, at = _noise(knowledge), 0
-    while at < len(words):
-        phrases = noise.get(words[at], ())
-        said = next((p for p in phrases if tuple(words[at : at + len(p)]) == p), None)
-        if said is None:
-            yield words[at]
-        at += len(said or "x")

@@ -282,6 +282,14 @@ def weights_loss(scenario: Scenario) -> float | None:
     return scenario.precision.quality_loss_percent if near is None else near
 
 
+def quality_known(scenario: Scenario) -> str:
+    """What is published of the loss of weights and cache that no figure is held of, in clauses."""
+    weights, cache = scenario.precision, scenario.kv_cache_k
+    published = support.is_published(weights, scenario.model)
+    said = ("" if published else weights.quality_known, cache.quality_known)
+    return "; ".join(filter(None, said))
+
+
 def exam_loss(scenario: Scenario) -> float | None:
     """Points of MMLU that the weight format costs models of this size, %; None if unmeasured."""
     if support.is_published(scenario.precision, scenario.model):

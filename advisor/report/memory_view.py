@@ -110,6 +110,12 @@ def _is_windowed(doc: Advice) -> bool:
     return most > (memory.cache_tokens or most)
 
 
+def _counted(doc: Advice) -> str:
+    """Say for how many sequences its own count has tokens, where memory holds more of them."""
+    count = (doc.memory.cache_tokens or 0) // doc.scenario.context_tokens
+    return f.counted("grow.sequences", count) if 0 < count < _at_once(doc) else ""
+
+
 def _keeps_cache(doc: Advice) -> bool:
     return bool(doc.memory.kv_cache_bytes or doc.memory.host_kv_cache_bytes)
 
@@ -306,6 +312,7 @@ WRITERS: Mapping[str, Writer] = {
     "memory.cache_sequences": lambda d: f.count(_at_once(d) or None),
     "memory.cache_serves_several": lambda d: flag(_at_once(d) > 1),
     "memory.cache_windowed": lambda d: flag(_is_windowed(d)),
+    "memory.cache_counted": _counted,
     "memory.cache_not_all": lambda d: flag(_cache_not_all(d)),
     "memory.state_slots": lambda d: f.count(d.memory.state_slots),
     "memory.requests": _requests,

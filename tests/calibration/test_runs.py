@@ -91,11 +91,20 @@ def test_a_stated_size_scales_what_is_read_only_where_a_tool_printed_it() -> Non
     assert large / small == pytest.approx(1.1)
 
 
-def test_a_program_with_an_engine_of_its_own_is_told_apart() -> None:
-    assert [kept(told(framework=name))[0].program for name in ("Ollama", "llama.cpp")] == [
-        "Ollama",
-        "",
-    ]
+@pytest.mark.parametrize(
+    ("name", "date", "own", "served"),
+    [
+        ("Ollama", "2026-05", "Ollama", False),
+        ("Ollama", "2025", "Ollama", False),
+        ("Ollama", "2026-06", "", True),
+        ("llama.cpp", "2026-05", "", False),
+    ],
+)
+def test_a_program_has_a_pace_of_its_own_until_it_starts_llama_server(
+    name: str, date: str, own: str, *, served: bool
+) -> None:
+    (run,) = kept(told(framework=name, date=date))
+    assert (run.program, run.served) == (own, served)
 
 
 @pytest.mark.parametrize(

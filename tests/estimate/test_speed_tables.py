@@ -163,13 +163,10 @@ def rate(backend: str, framework: str, precision: str) -> Rate:
     return found
 
 
-def test_ollama_waits_longer_between_layers_than_llama_cpp() -> None:
-    plain, own = (rate("ROCm", name, "Q4_K_M") for name in ("llama.cpp", "Ollama"))
-    assert 1.1 < own.overhead_s / plain.overhead_s < 1.8
-    assert own.expert_overhead_s > plain.expert_overhead_s
-    known = TABLES.family.programs["Ollama"].backends
-    assert known["Metal"] < known["CUDA"]
-    assert rate("ROCm", "LM Studio", "Q4_K_M").overhead_s == plain.overhead_s
+@pytest.mark.parametrize("program", ["Ollama", "LM Studio"])
+def test_programs_that_start_llama_server_are_told_its_pace(program: str) -> None:
+    """Ollama does since 0.30; what its own engines took before is fitted and told of nothing."""
+    assert rate("ROCm", program, "Q4_K_M") == rate("ROCm", "llama.cpp", "Q4_K_M")
 
 
 def test_experts_in_16_bits_are_slow_on_vulkan() -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from advisor.errors import KnowledgeError
+from advisor.errors import KnowledgeError, SourceFileError
 from advisor.knowledge import load_knowledge
-from advisor.models.architecture import NAMES, Family
+from advisor.models.architecture import NAMES, Arch, Family
 from advisor.models.architectures import tables
 from advisor.models.architectures.tables import FAMILIES, FILE, TOWERS, WRAPPERS
 from advisor.models.config import read_config
+from advisor.models.config_keys import Keys
+from advisor.models.vision_towers import Tower
 
 COUNTS = (
     "attention", "dense", "experts", "norms", "first", "final", "extras", "lookups", "expert",
@@ -53,9 +56,43 @@ def test_a_wrapper_names_a_text_model_and_a_tower_that_are_known() -> None:
     ("said", "near"), [("projektions", "projections"), ({"wenn": ["bias", "all_bias"]}, "when")]
 )
 def test_a_function_that_is_not_there_is_told(said: object, near: str) -> None:
-    with pytest.raises(KnowledgeError, match="no function of advisor/models") as found:
+    with pytest.raises(KnowledgeError, match="no formula, and no function") as found:
         tables._struct(Family, {"attention": [said]})
     assert f"'{near}'" in str(found.value.hint)
+
+
+FORMULAS = tables._TABLES["formulas"]
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_a_formula_names_sizes_formulas_and_functions_that_are_there(name: str) -> None:
+    words = re.findall(r"(?<![\w.\[])[a-z]\w*(?![\w.:|\]])", f"{FORMULAS[name]}")
+    sizes = {*Arch.__struct_fields__, *Tower.__struct_fields__, *dir(Arch), *dir(Tower)}
+    assert all(word in sizes or callable(tables._named(word)) for word in words)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("hidden - 2 * (heads + 1)", 64 - 2 * 5),
+        ("vocab // heads * layers", 25 * 2),
+        ("[n_positions]", 32),
+        ("[absent:7] + [absent|hidden]", 7 + 64),
+        ("moe.width", 0),
+        ("shared_gate", 64),
+    ],
+)
+def test_a_formula_is_worked_out(text: str, found: int) -> None:
+    keys = Keys({"n_positions": 32}, "config.json")
+    a = Arch(keys, "gpt2", 64, 2, 100, 4, 4, 16, 256, tied=True)
+    assert tables.Formula(text)(a) == found
+
+
+@pytest.mark.parametrize("text", ["[absent]", "[zero|hidden]", "recurrent.inner"])
+def test_a_formula_refuses_what_is_not_stated(text: str) -> None:
+    a = Arch(Keys({"zero": 0}, "config.json"), "gpt2", 64, 2, 100, 4, 4, 16, 256, tied=True)
+    with pytest.raises(SourceFileError):
+        tables.Formula(text)(a)
 
 
 def test_one_in_a_copied_folder_changes_nothing(tmp_path: Path) -> None:

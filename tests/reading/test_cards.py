@@ -510,6 +510,59 @@ def test_the_nearest_card_that_people_have_is_named(text: str, near: str) -> Non
     assert all(KNOWLEDGE.gpus[name].not_for_sale is None for name in offered)
 
 
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("RTX 409", "GeForce RTX 4090"),
+        ("RTX 4091", "GeForce RTX 4090"),
+        ("RTX5O90 Ti", "GeForce RTX 5090"),
+        ("RTX 6090", "GeForce RTX 5090"),
+        ("RTX 3900", "GeForce RTX 3090"),
+        ("RX 9700 XT", "Radeon RX 9070 XT"),
+        ("H1000", "H100 SXM5 80 GB"),
+        ("A101", "A100 SXM4 80 GB"),
+        ("MI301X", "Radeon Instinct MI300X"),
+        ("MI 300", "Radeon Instinct MI300X"),
+        ("L41S", "L40S"),
+        ("B100", "B200 SXM"),
+        ("Arc A771", "Arc A770"),
+    ],
+)
+def test_a_slip_in_a_number_names_first_the_card_that_was_meant(text: str, first: str) -> None:
+    with pytest.raises(UserError) as caught:
+        read(text)
+    offered = re.findall(r"'([^']+)'", caught.value.hint)
+    assert offered[0] == first
+    assert "GeForce RTX 4010" not in offered
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "count"),
+    [
+        ("\u0410100 80GB", "A100 SXM4 80 GB", 1),
+        ("\u04224", "Tesla T4", 1),
+        ("\u0434\u0432\u0435 3090", "GeForce RTX 3090", 2),
+        (
+            "\u0420\u0422\u0425 3060 12 \u0433\u0431",
+            "GeForce RTX 3060 12 GB",
+            1,
+        ),
+        ("RTX 4090 24 Go de VRAM", "GeForce RTX 4090", 1),
+        ("dos RTX 3090", "GeForce RTX 3090", 2),
+        ("RTX 3060 mit 12 GB VRAM", "GeForce RTX 3060 12 GB", 1),
+    ],
+)
+def test_cards_are_read_in_other_languages_and_letters(text: str, name: str, count: int) -> None:
+    cards = read(text)
+    assert (cards.gpu.name, cards.count) == (name, count)
+    assert not cards.read_as or f"'{text}'" in cards.read_as[0]
+
+
+def test_a_word_in_letters_that_no_card_has_is_not_passed_over() -> None:
+    with pytest.raises(UserError):
+        read("\u03b1\u03b2\u03b3 3090")
+
+
 def test_what_was_taken_and_what_else_it_could_be_is_said() -> None:
     (line,) = read("h100 80gb").read_as
     assert line == (

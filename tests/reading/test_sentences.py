@@ -235,7 +235,7 @@ CLAIM = "gpu_memory_utilization"
         ("qwen 3 32 b on rtx3090", {"gpu": "rtx3090", "model": "qwen 3 32b"}),
         (
             "llama 3 8b auf einer rtx 3060 mit 12 GB",
-            {"gpu": "rtx 3060 12gb", "model": "llama 3 8b"},
+            {"gpu": "rtx 3060 12 GB", "model": "llama 3 8b"},
         ),
         ("radeon 780m 32gb ram llama 8b", {"gpu": "radeon 780m:32GB", "model": "llama 8b"}),
         (

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from advisor.models.architecture import Arch, Term, all_full
 from advisor.models.config_keys import Keys
 from advisor.models.layer_patterns import experts_after
-from advisor.models.parameter_terms import all_bias, experts, head_norms, wide_norms
+from advisor.models.parameter_terms import experts, head_norms, wide_norms
 from advisor.models.shape import Moe
 
 # ---- with LayerNorm: GPT-2, OPT, Falcon and their relatives; Qwen 4 with its tables
@@ -41,16 +41,6 @@ def falcon_norms(a: Arch) -> int:
     return (2 if a.keys.flag("parallel_attn", default=True) else 4) * a.hidden
 
 
-def head_layer_norms(a: Arch) -> int:
-    """Query and key norms of one head, with biases."""
-    return 4 * a.head_dim
-
-
-def opt_embedding(a: Arch) -> int:
-    """OPT: words may be narrower than the layers."""
-    return a.vocab * _opt_width(a)
-
-
 def opt_projection(a: Arch) -> int:
     """OPT: between the width of its words and that of its layers."""
     return 0 if _opt_width(a) == a.hidden else 2 * a.hidden * _opt_width(a)
@@ -78,22 +68,8 @@ def all_kept(a: Arch) -> str:
     return all_full(a)
 
 
-_PER_RESIDUAL: Final = 2
-"""Of attention and of the experts."""
 _LEAST_PRIMES: Final = 10**9
 """More than the largest table that a config may state; it bounds the search."""
-
-
-def lowrank_streams(a: Arch) -> int:
-    """The mixers before and after both parts of a layer."""
-    wide = a.keys.whole("hc_count") * a.hidden
-    return _PER_RESIDUAL * (lowrank_mixer(a) + wide * a.keys.whole("hc_count"))
-
-
-def lowrank_mixer(a: Arch) -> int:
-    """What mixes residual streams at one place."""
-    wide = a.keys.whole("hc_count") * a.hidden
-    return wide + 2 * wide * a.keys.whole("hc_lowrank")
 
 
 def full_index(a: Arch) -> int:
@@ -155,11 +131,6 @@ def full_index_cells(a: Arch) -> tuple[tuple[int, int], ...] | None:
 # ---- with RMSNorm and gated blocks
 
 
-def inner_norm(a: Arch) -> int:
-    """A norm over the intermediate width."""
-    return a.intermediate
-
-
 def elm_kv(a: Arch) -> tuple[int, ...]:
     """Key-value heads of each layer of OpenELM."""
     return _heads_of(a, "num_kv_heads")
@@ -193,16 +164,6 @@ def _heads_of(a: Arch, name: str) -> tuple[int, ...]:
     return listed
 
 
-def pruned_output(a: Arch) -> int:
-    """Apertus 1.5 reads tokens of images and sound that it does not write."""
-    return a.hidden * (a.keys.maybe("output_vocab_size", least=1) or a.vocab)
-
-
-def more_tokens(a: Arch) -> int:
-    """Molmo 2 reads tokens of images that it does not write."""
-    return a.hidden * (a.vocab + a.keys.number("additional_vocab_size", 128))
-
-
 def molmo_norms(a: Arch) -> int:
     """Molmo 2: over the whole projections, or over one head."""
     return wide_norms(a) if a.keys.word("qk_norm_type") == "olmo" else head_norms(a)
@@ -222,11 +183,6 @@ def dbrx_kv(keys: Keys, heads: int) -> int:
     """Key-value heads under ``attn_config``."""
     inner = keys.section("attn_config") or keys
     return inner.maybe("kv_n_heads", "num_key_value_heads", least=1) or heads
-
-
-def llama4_dense(a: Arch) -> int:
-    """Dense blocks have a width of their own."""
-    return 3 * a.hidden * a.keys.whole("intermediate_size_mlp")
 
 
 def _inkling(a: Arch, kind: str) -> tuple[int, int, int]:
@@ -284,26 +240,6 @@ def inkling_cells(a: Arch) -> tuple[tuple[int, int], ...]:
     return tuple((0, sliding) if kind == "S" else (full, 0) for kind in a.kinds)
 
 
-def scored_too(a: Arch) -> int:
-    """The router scores shared experts as well, and has a scale."""
-    return a.hidden * a.keys.number("n_shared_experts", 2) + 1
-
-
-def normed_vocabulary(a: Arch) -> int:
-    """The embedding and a norm behind it."""
-    return (a.vocab + 1) * a.hidden
-
-
-def olmoe_norms(a: Arch) -> int:
-    """Over the hidden width, whatever the heads' own is."""
-    return a.hidden + a.hidden // a.heads * a.kv_heads
-
-
-def one_scale(_: Arch) -> int:
-    """A learned scale of a block."""
-    return 1
-
-
 def inkling_width(keys: Keys, _: int) -> int:
     """The width of dense blocks, by the key that newer files have for it."""
     return keys.whole("dense_intermediate_size", "intermediate_size")
@@ -327,31 +263,15 @@ def one_kv_head(keys: Keys, heads: int) -> int:
     return keys.maybe("num_key_value_heads", least=1) or (heads if keys.of_class else 1)
 
 
-def gated_bias(a: Arch) -> int:
-    """Biases of all four matrices, the gate of the query with them."""
-    return all_bias(a) + a.query
-
-
 def projector_bias(a: Arch) -> int:
     """Falcon-H1 has a switch of its own for the output of the mixer."""
     own = a.keys.flag("projectors_bias") - a.keys.flag("mamba_proj_bias")
     return own * a.hidden
 
 
-def granite_dense(a: Arch) -> int:
-    """A dense block of the width that shared experts state."""
-    stated = a.keys.maybe("shared_intermediate_size", least=1)
-    return 3 * a.hidden * (stated or a.intermediate)
-
-
 def _latent(a: Arch) -> int:
     """Width that routed experts work in; 0 where it is the hidden width."""
     return a.keys.maybe("moe_latent_size") or 0
-
-
-def latent_ends(a: Arch) -> int:
-    """To the width of the routed experts and back."""
-    return 2 * a.hidden * _latent(a)
 
 
 def ungated_shared_bias(a: Arch) -> int:

@@ -13,41 +13,11 @@ from advisor.models.parameter_terms import all_bias, up_down
 _SPEAKS: Final = re.compile("MaskedLM|LMHead|CausalLM")
 
 
-def token_types(a: Arch) -> int:
-    """A row for each kind of token."""
-    return a.keys.number("type_vocab_size", 2) * a.hidden
-
-
 def pooler(a: Arch) -> int:
     """The pooler, or instead of it the head of a masked language model."""
     masked = any(_SPEAKS.search(f"{name}") for name in a.keys.items("architectures") or ())
     bias = a.vocab if a.tied else 2 * a.vocab
     return a.hidden * (a.hidden + 1) + (2 * a.hidden + bias if masked else 0)
-
-
-def whisper_attention(a: Arch) -> int:
-    """Key projections have no bias; self- and cross-attention, each with a norm."""
-    return 2 * (4 * a.hidden * a.hidden + 3 * a.hidden)
-
-
-def whisper_encoder(a: Arch) -> int:
-    """The encoder: its layers, two convolutions, places and a norm."""
-    width = a.keys.number("encoder_ffn_dim", 4 * a.hidden, least=1)
-    layer = 4 * a.hidden * a.hidden + 8 * a.hidden + 2 * a.hidden * width + width
-    mels = a.keys.number("num_mel_bins", 80, least=1)
-    convolutions = 3 * a.hidden * (mels + a.hidden) + 2 * a.hidden
-    places = audio_positions(a) * a.hidden
-    return a.keys.whole("encoder_layers") * layer + convolutions + places + 2 * a.hidden
-
-
-def audio_positions(a: Arch) -> int:
-    """Half a minute of sound, to which every input is padded."""
-    return a.keys.number("max_source_positions", 1500, least=1)
-
-
-def as_long_as_the_input(_: Arch) -> int:
-    """0: as many outputs as the input has tokens."""
-    return 0
 
 
 def whisper_width(keys: Keys, hidden: int) -> int:
@@ -66,40 +36,6 @@ def t5_ffn(a: Arch) -> int:
     return (3 if gated_kind else 2) * a.hidden * a.intermediate
 
 
-def t5_encoder(a: Arch) -> int:
-    """The encoder with its positions and final norm."""
-    layers = a.keys.whole("num_layers")
-    layer = 4 * a.hidden * a.query + t5_ffn(a) + 2 * a.hidden
-    return layers * layer + t5_positions(a) + a.hidden
-
-
-def t5_positions(a: Arch) -> int:
-    """The table of relative positions."""
-    return a.keys.number("relative_attention_num_buckets", 32, least=1) * a.heads
-
-
-def cross_too(a: Arch) -> int:
-    """Self- and cross-attention without biases."""
-    return 8 * a.hidden * a.query
-
-
-def bart_attention(a: Arch) -> int:
-    """Self- and cross-attention with all biases."""
-    return 2 * (4 * a.hidden * a.hidden + 4 * a.hidden)
-
-
-def bart_encoder(a: Arch) -> int:
-    """The layers of the encoder."""
-    width = a.keys.number("encoder_ffn_dim", 4 * a.hidden, least=1)
-    block = 4 * a.hidden * a.hidden + 2 * a.hidden * width + width
-    return a.keys.number("encoder_layers", a.layers, least=1) * (block + 9 * a.hidden)
-
-
-def bart_places(a: Arch) -> int:
-    """Learned positions of both halves, each with an offset of two, and a norm behind them."""
-    return 2 * a.hidden * (a.keys.number("max_position_embeddings", 1024, least=1) + 2 + 2)
-
-
 def decoder_alone(a: Arch) -> str:
     """Why a decoder without its encoder has no exact count."""
     named = [f"{name}" for name in a.keys.items("architectures") or ()]
@@ -109,11 +45,6 @@ def decoder_alone(a: Arch) -> str:
 def _narrow(a: Arch) -> int:
     """The width of the tables of words, places and kinds."""
     return a.keys.maybe("embedding_size", least=1) or a.hidden
-
-
-def narrow_words(a: Arch) -> int:
-    """The table of words in its own width."""
-    return a.vocab * _narrow(a)
 
 
 def narrow_places(a: Arch) -> int:
@@ -139,11 +70,6 @@ def convolved_attention(a: Arch) -> int:
     return 5 * each + convolution + a.hidden * (a.hidden + 1)
 
 
-def in_groups(a: Arch) -> int:
-    """ConvBERT: feed-forward matrices in groups."""
-    return up_down(a) // a.keys.number("num_groups", 1, least=1)
-
-
 def shared_block(a: Arch) -> int:
     """ALBERT's block, which every layer of a group works through: stored once, as if in the first.
 
@@ -159,11 +85,6 @@ def shared_block(a: Arch) -> int:
 def speaks_or_pools(a: Arch) -> int:
     """The head of a masked language model, or a pooler."""
     return narrow_speaks(a) or a.hidden * (a.hidden + 1)
-
-
-def no_words(_: Arch) -> int:
-    """Sound has no table of words."""
-    return 0
 
 
 def _convolved(a: Arch) -> Sequence[int]:
@@ -199,16 +120,6 @@ def masked_sound(a: Arch) -> int:
     return a.hidden if times[0] is None or any(times) else 0
 
 
-def gated_places(a: Arch) -> int:
-    """WavLM's gate over relative positions, in every layer."""
-    return a.heads + 8 * (a.head_dim + 1)
-
-
-def buckets(a: Arch) -> int:
-    """WavLM's table of relative positions."""
-    return a.keys.number("num_buckets", 320, least=1) * a.heads
-
-
 def adapted(a: Arch) -> str:
     """Why a head or an adapter leaves the model without an exact count."""
     plain = all(f"{name}".endswith("Model") for name in a.keys.items("architectures") or ())
@@ -228,12 +139,6 @@ def conformer(a: Arch) -> int:
 
 
 _REACH: Final = (("left", 64), ("right", 8))
-
-
-def heard(a: Arch) -> int:
-    """The projection of stacked filter banks behind its norm, and the vector of masked sound."""
-    banks = a.keys.number("feature_projection_input_dim", 160, least=1)
-    return 2 * banks + a.hidden * (banks + 1) + masked_sound(a)
 
 
 def sounding(_: Arch) -> str:

@@ -25,34 +25,10 @@ def reusing(a: Arch) -> str:
     return kinds[: a.layers - shared] + "X" * shared
 
 
-def altup_streams(a: Arch) -> int:
-    """Alternating updates and the low-rank residual of a Gemma 3n layer."""
-    n = a.keys.whole("altup_num_inputs")
-    rank = a.keys.whole("laurel_rank")
-    mixing = n * n + n**3 + n * a.hidden + 2 * a.hidden
-    return mixing + 2 * a.hidden * rank + a.hidden
-
-
-def altup_ends(a: Arch) -> int:
-    """What makes streams of the embedding, and one of them at the end."""
-    return 2 * (a.keys.whole("altup_num_inputs") - 1) * a.hidden * a.hidden
-
-
 def layer_input(a: Arch) -> int:
     """Gate, projection and norm of the per-layer embedding."""
     width = _input_width(a)
     return 2 * a.hidden * width + a.hidden if width else 0
-
-
-def layer_inputs(a: Arch) -> int:
-    """The projection to the inputs of all layers, and its norm."""
-    width = _input_width(a)
-    return a.hidden * a.layers * width + width
-
-
-def layer_embeddings(a: Arch) -> int:
-    """A row per token, with an input for every layer."""
-    return a.keys.whole("vocab_size_per_layer_input") * a.layers * _input_width(a)
 
 
 def _input_width(a: Arch) -> int:
@@ -119,11 +95,6 @@ def double_blocks(a: Arch) -> str:
     return ("E" if a.moe and a.keys.flag("enable_moe_block", default=True) else "D") * a.layers
 
 
-def expert_scales(a: Arch) -> int:
-    """Scales of the router and three further norms."""
-    return 4 * a.hidden + (a.moe.experts if a.moe else 0)
-
-
 def reusing_layers(a: Arch) -> tuple[int, ...]:
     """Attention of the layers that reuse a cache; a doubled feed-forward width is theirs too."""
     wider = gated(a) if a.keys.flag("use_double_wide_mlp") else 0
@@ -140,11 +111,6 @@ def gemma4_gaps(a: Arch) -> str:
         text = "hidden_size_per_layer_input is missing, so the model cannot be sized."
         raise a.keys.error(text)
     return ""
-
-
-def self_conditioning(a: Arch) -> int:
-    """What takes in the last step of a diffusion: a block with a norm."""
-    return gated(a) + a.hidden
 
 
 def layer_heads(a: Arch) -> int:

@@ -19,11 +19,6 @@ def _narrow(a: Arch) -> int:
     return a.keys.maybe("routed_expert_hidden_size", least=1) or 0
 
 
-def narrow_ends(a: Arch) -> int:
-    """To the narrow stream and back, and its norm."""
-    return (2 * a.hidden + 1) * _narrow(a)
-
-
 def narrow_expert(a: Arch) -> int:
     """One routed expert, in the narrow stream where there is one."""
     return 3 * (_narrow(a) or a.hidden) * (a.moe.width if a.moe else 0)

@@ -1,4 +1,4 @@
-"""The tables of ``knowledge/architectures.yaml``, with the functions that they name.
+"""The tables of ``knowledge/architectures.yaml``, with the formulas and functions that they name.
 
 A function that a field may name stands in a module of this folder, or in one of ``_MODULES``
 beside it: what counts parameters, says what a layer does, or reads a size.
@@ -6,11 +6,12 @@ beside it: what counts parameters, says what a layer does, or reads a size.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any, Final
 
-from msgspec import convert
+from msgspec import Struct, convert
 
 from advisor.errors import KnowledgeError, Source, did_you_mean
 from advisor.files import compiled, data_dir, hashed
@@ -18,7 +19,7 @@ from advisor.models import architecture, layer_patterns, parameter_terms, recurr
 from advisor.models.architecture import Arch, Family, Gguf
 from advisor.models.architectures import decoders, encoders, gemma, latent, seeing, uneven
 from advisor.models.config_keys import Keys
-from advisor.models.vision_towers import VisionFamily, Wrapper
+from advisor.models.vision_towers import Tower, VisionFamily, Wrapper
 from advisor.yamlfile import parse_yaml
 
 FILE: Final = "architectures.yaml"
@@ -102,11 +103,76 @@ def _function(said: Any) -> Any:
 
 
 def _named(name: str) -> Any:
+    formulas = _TABLES["formulas"]
+    if name in formulas:
+        return Formula(f"{formulas[name]}")
     if name not in _NAMED:
-        message = f"'{name}' is no function of advisor/models."
-        hint = did_you_mean(name, _NAMED)
+        message = f"'{name}' is no formula, and no function of advisor/models."
+        hint = did_you_mean(name, {**_NAMED, **formulas})
         raise KnowledgeError(message, source=Source(f"knowledge/{FILE}"), hint=hint)
     return _NAMED[name]
+
+
+_TOKENS: Final = re.compile(r"//|[-+*()]|\[[^]]+\]|[\w.]+")
+
+
+class Formula(Struct, frozen=True):
+    """A summand as the file writes it: ``2 * hidden * [n_shared_experts:2] + vocab``."""
+
+    text: str
+
+    def __call__(self, a: Arch | Tower) -> int:
+        """Work it out for a model, or for its tower."""
+        return _sum(a, _TOKENS.findall(self.text)[::-1])
+
+
+def _sum(a: Arch | Tower, left: list[str]) -> int:
+    total = _product(a, left)
+    while left and left[-1] in {"+", "-"}:
+        sign = 1 if left.pop() == "+" else -1
+        total += sign * _product(a, left)
+    return total
+
+
+def _product(a: Arch | Tower, left: list[str]) -> int:
+    found = _value(a, left)
+    while left and left[-1] in {"*", "//"}:
+        times, other = left.pop() == "*", _value(a, left)
+        found = found * other if times else found // other
+    return found
+
+
+def _value(a: Arch | Tower, left: list[str]) -> int:
+    word = left.pop()
+    if word == "(":
+        found = _sum(a, left)
+        left.pop()
+        return found
+    if word.startswith("["):
+        return _stated(a, word[1:-1])
+    part, _, size = word.rpartition(".")
+    if part:
+        return _size(a, part, size)
+    if word.isdigit():
+        return int(word)
+    return int(getattr(a, word) if hasattr(a, word) else _named(word)(a))
+
+
+def _size(a: Any, part: str, size: str) -> int:
+    """A size of what the model may lack; without experts it is 0."""
+    holder = getattr(a, part)
+    if holder is None and part != "moe":
+        raise a.keys.error(f"its {part} sizes are not described, so it cannot be sized.")
+    return getattr(holder, size, None) or 0
+
+
+def _stated(a: Arch | Tower, said: str) -> int:
+    """A key of the config: ``key``, ``key:2`` or ``key|hidden``."""
+    key, *usual = re.split("[:|]", said)
+    if not usual:
+        return a.keys.whole(key)
+    found = a.keys.maybe(key, least=int("|" in said))
+    return _value(a, usual) if found is None else found
 
 
 def _gguf(said: _Entry) -> Gguf:

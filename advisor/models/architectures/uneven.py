@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from advisor.models.architecture import Arch, Term, vocabulary
+from advisor.models.architecture import Arch, Term
 from advisor.models.config_keys import Keys
-from advisor.models.vision_towers import Tower, biased_block, patches_of
+from advisor.models.vision_towers import Tower
 
 
 def more_queries_where_sliding(a: Arch) -> tuple[int, ...]:
@@ -67,11 +67,6 @@ def mimo_layers(a: Arch) -> str:
     return "".join("F" if not i or (i + 1) % 6 == 0 else "S" for i in range(a.layers))
 
 
-def wide_dense(a: Arch) -> int:
-    """Dense blocks of a width of their own."""
-    return 3 * a.hidden * a.keys.whole("dense_intermediate_size")
-
-
 def _sparse(a: Arch) -> tuple[bool, ...]:
     """MiniMax-M3: whether a layer picks the blocks of tokens that it attends to."""
     words, nested = a.keys.items("layer_types"), a.keys.section("sparse_attention_config")
@@ -100,16 +95,6 @@ def index_cells(a: Arch) -> tuple[tuple[int, int], ...]:
     """Keys and values, and beside them one key for the picking."""
     width = _index(a)[1] if any(_sparse(a)) else 0
     return tuple((2 * a.kv + width * picks, 0) for picks in _sparse(a))
-
-
-def cross_gates(_: Arch) -> int:
-    """The gates of attention and feed-forward block."""
-    return 2
-
-
-def padded_vocabulary(a: Arch) -> int:
-    """Llama 3.2 Vision adds eight rows for image tokens to the embedding."""
-    return vocabulary(a) + 8 * a.hidden
 
 
 def _deci(a: Arch, part: str) -> list[Mapping[str, object]]:
@@ -154,39 +139,12 @@ def _linear(a: Arch, part: Mapping[str, object]) -> int:
     return a.hidden**2 if part.get("replace_with_linear") is True else 0
 
 
-def _pooled(a: Arch) -> int:
-    """Width of what the experts of Muse Spark read."""
-    return a.keys.number("moe_hidden_size", 4096, least=1)
-
-
-def pooling(a: Arch) -> int:
-    """The matrices around the experts, each with its norm."""
-    return 2 * (a.hidden + 1) * _pooled(a)
-
-
-def pooled_expert(a: Arch) -> int:
-    """One routed expert in the pooled width."""
-    return 3 * _pooled(a) * (a.moe.width if a.moe else 0)
-
-
 def full_from_the_last(a: Arch) -> str:
     """Full attention in every fourth layer, counted from the last."""
     return "".join("S" if (a.layers - 1 - i) % 4 else "F" for i in range(a.layers))
 
 
 _MOST_WIDE: Final = 100
-
-
-def minimax_tower(t: Tower) -> int:
-    """MiniMax-M3: rotary positions, a norm before the blocks."""
-    return patches_of(t) + 2 * t.hidden + t.layers * biased_block(t)
-
-
-def step_tower(t: Tower) -> int:
-    """Step 3.7: learned positions, scaled blocks, two convolutions that halve the sides."""
-    ends = t.pixels * t.hidden + t.patches * t.hidden + 2 * t.hidden
-    halves = 9 * t.hidden * 2 * t.hidden + 9 * 2 * t.hidden * 4 * t.hidden + 6 * t.hidden
-    return ends + halves + t.layers * (biased_block(t) + 2 * t.hidden)
 
 
 def minimax_join(outer: Keys, t: Tower, a: Arch) -> int:
