@@ -205,7 +205,8 @@ def test_models_of_tensorrt_llm_by_generation(
         ("gemma-4-26B-A4B-it", 99, 99, 99),
         ("GLM-4.5-Air", 99, 99, 99),
         ("GLM-4.6", 99, 99, 99),
-        ("Qwen3-32B", 8.9, 99, 99),
+        ("Qwen3-32B", 9.0, 99, 99),
+        ("Qwen3-Next-80B-A3B-Instruct", 9.0, 99, 99),
     ],
 )
 def test_tensorrt_llm_multiplies_fp8_by_channel_where_it_has_kernels(
@@ -703,3 +704,9 @@ def test_vllm_reads_bitsandbytes_through_a_plugin(
     assert bool(said) is bool(why)
     if not why:
         assert "--quantization bitsandbytes" in command_for(resolve(request, knowledge))
+
+
+def test_exllamav3_says_that_amd_cards_are_new_to_it(knowledge: Knowledge) -> None:
+    request = Request(gpu="RX 7900 XTX", model="qwen3-8b", framework="ExLlamaV3")
+    said = [*variant_warnings(request, resolve(request, knowledge), knowledge)]
+    assert any("since release 1.6.0" in one and "preliminary" in one for one in said)
