@@ -22,10 +22,10 @@ if TYPE_CHECKING:
         gpus_for,
         models_for,
     )
+    from advisor.bulk.reverse.table import Table
     from advisor.errors import AdvisorError, Problems, UserError
     from advisor.files import __version__
     from advisor.knowledge import load_knowledge
-    from advisor.reverse.table import Table
     from advisor.rules.language import load_rules
     from advisor.scenario.settings import Request
 
@@ -57,7 +57,7 @@ _ELSEWHERE = {
     "AdvisorError": "errors",
     "Problems": "errors",
     "Request": "scenario.settings",
-    "Table": "reverse.table",
+    "Table": "bulk.reverse.table",
     "UserError": "errors",
     "__version__": "files",
     "load_knowledge": "knowledge",

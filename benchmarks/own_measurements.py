@@ -21,17 +21,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
-from advisor.calibration.user.benchmark import (
+from advisor.errors import UserError
+from advisor.estimator import estimate_memory
+from advisor.estimator.calibration.user.benchmark import (
     backend_of,
     card_spellings,
     model_spellings,
     of_gguf,
     of_model_type,
 )
-from advisor.calibration.user.effect import modelled
-from advisor.calibration.user.physics import FAR
-from advisor.errors import UserError
-from advisor.estimator import estimate_memory
+from advisor.estimator.calibration.user.effect import modelled
+from advisor.estimator.calibration.user.physics import FAR
 from advisor.estimator.speed import estimate_speed, rate_of
 from advisor.estimator.speed_rates import speeds_of
 from advisor.knowledge import load_knowledge, names

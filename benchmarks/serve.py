@@ -23,8 +23,8 @@ from itertools import product
 from pathlib import Path
 from urllib.parse import urlencode
 
+from advisor.api.service.openapi import document
 from advisor.knowledge import load_knowledge
-from advisor.service.openapi import document
 from tests.service.contract import draw, problems_of
 
 _PRECISIONS = ("Q4_K_M", "Q8_0", "FP16", "AWQ")

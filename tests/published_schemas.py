@@ -23,11 +23,11 @@ from advisor.advice.configuration import ScenarioDoc
 from advisor.advice.document import Advice
 from advisor.advice.projection import QUOTED_FACTS
 from advisor.bulk.estimates import LineDoc
+from advisor.bulk.reverse.documents import ReverseDoc
 from advisor.knowledge.vocabulary import FactType, load_vocabulary
 from advisor.report.command_view import CommandAnswer
 from advisor.report.diagnosis import Diagnosis
 from advisor.report.doctor import DoctorDoc
-from advisor.reverse.documents import ReverseDoc
 from advisor.scenario.setting_kinds import Setting
 from advisor.scenario.settings import SETTINGS
 

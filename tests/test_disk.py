@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from advisor import disk
-from advisor.calibration import user as measurements
+from advisor.estimator.calibration import user as measurements
 from tests.batch.plans import TINY, contents, write
 from tests.cli.running import run
 from tests.measurements.test_store import ONE, TWO

@@ -49,7 +49,7 @@ def test_the_wheel_carries_data_and_its_compiled_form(wheel: Path) -> None:
         "advisor/data/knowledge/facts.yaml",
         "advisor/data/lints/unknown-fact.md",
         *(f"advisor/data/schemas/{name}.schema.json" for name in DOCUMENTS),
-        "advisor/service/ask.html",
+        "advisor/api/service/ask.html",
         "advisor/py.typed",
     ):
         assert expected in names

@@ -27,8 +27,8 @@ from advisor.advice.preparation import (
     with_last_resort,
 )
 from advisor.advice.ranking import Held, Ranking, Scored, because, confidence_of, filled, rank
-from advisor.calibration import with_measurements
 from advisor.errors import RuleFileError, UserError, raise_problems
+from advisor.estimator.calibration import with_measurements
 from advisor.estimator.speed import missing_inputs
 from advisor.files import __version__, data_dir, digest
 from advisor.knowledge import load_knowledge

@@ -1,4 +1,4 @@
-"""What ``import advisor`` offers: questions from Python, answered as the commands answer them.
+"""Questions of other programs: from Python, over HTTP, as tools; answered as commands do.
 
 Settings are those of ``advisor estimate`` by name (docs/estimate.md): ``gpu``, ``model``,
 ``precision``, ``context``, ``batch``, ``framework``, ``ram="64GB"`` ...; errors are ``UserError``
@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from advisor.advice import Advisor
 from advisor.advice.configuration import memory_picture
 from advisor.api.results import CommandCheck, LogAnswer, Report
-from advisor.calibration import with_measurements
 from advisor.errors import RequestError, UserError, otherwise
+from advisor.estimator.calibration import with_measurements
 from advisor.files import __version__, user_cache_dir
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.layers import Stack, UserFiles, names_only
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
     from advisor.advice.conclusions import Conclusions
     from advisor.bulk.estimates import Line, LineDoc
+    from advisor.bulk.reverse.table import Table
     from advisor.knowledge.types import Knowledge
     from advisor.reading.log_file import LogText
-    from advisor.reverse.table import Table
 
 __all__ = [
     "CommandCheck",
@@ -260,7 +260,7 @@ class Session:
         Raises:
             UserError: A name or a number is wrong.
         """
-        from advisor.reverse.table import models_table  # noqa: PLC0415  start-up
+        from advisor.bulk.reverse.table import models_table  # noqa: PLC0415  start-up
 
         with self._reach():
             return models_table(gpu, limit, asked, self.knowledge)
@@ -278,7 +278,7 @@ class Session:
         Raises:
             UserError: A name or a number is wrong.
         """
-        from advisor.reverse.table import cards_table  # noqa: PLC0415  start-up
+        from advisor.bulk.reverse.table import cards_table  # noqa: PLC0415  start-up
 
         def named(text: str) -> str:
             return self._named(Request(model=text)).model or ""
@@ -291,7 +291,7 @@ class Session:
 
         None: no number of them up to 32 runs it.
         """
-        from advisor.reverse.cards import fewest_cards  # noqa: PLC0415  start-up
+        from advisor.bulk.reverse.cards import fewest_cards  # noqa: PLC0415  start-up
 
         with self._reach():
             return fewest_cards(self._named(request), self.knowledge)

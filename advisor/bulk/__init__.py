@@ -1,4 +1,4 @@
-"""Many requests at once: estimates, batches of reports, their audit and their site.
+"""Many requests at once: estimates, batches of reports, their audit and site, reverse questions.
 
 Here: requests as they stand in a file, JSON Lines or CSV.
 """

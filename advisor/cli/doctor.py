@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 from msgspec import json
 
-from advisor.calibration import file_of
 from advisor.cli.options import Format, KnowledgeFolder
 from advisor.cli.user_settings import (
     ASKED,
@@ -26,6 +25,7 @@ from advisor.cli.user_settings import (
     user_file,
     user_settings,
 )
+from advisor.estimator.calibration import file_of
 from advisor.knowledge import load_knowledge
 from advisor.reading.machine import this_machine
 from advisor.report.doctor import CardDoc, DoctorDoc, examined

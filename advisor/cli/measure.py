@@ -10,15 +10,20 @@ from typing import Annotated
 
 import typer
 
-from advisor.calibration.outputs import accuracy_files, knowledge_files, stale_files, write_files
-from advisor.calibration.user.benchmark import iso_date
-from advisor.calibration.user.benchmark_file import File, read_bytes
-from advisor.calibration.user.plausibility import Given, stored_gpu
-from advisor.calibration.user.server_http import Address, address_of
-from advisor.calibration.user.servers import OLLAMA_HERE, rows_of, served_at
 from advisor.cli.measure_text import added, listed, removed
 from advisor.cli.options import Format, KnowledgeFolder
 from advisor.errors import RequestError, UserError, raise_problems
+from advisor.estimator.calibration.outputs import (
+    accuracy_files,
+    knowledge_files,
+    stale_files,
+    write_files,
+)
+from advisor.estimator.calibration.user.benchmark import iso_date
+from advisor.estimator.calibration.user.benchmark_file import File, read_bytes
+from advisor.estimator.calibration.user.plausibility import Given, stored_gpu
+from advisor.estimator.calibration.user.server_http import Address, address_of
+from advisor.estimator.calibration.user.servers import OLLAMA_HERE, rows_of, served_at
 from advisor.files import data_dir
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge

@@ -8,20 +8,20 @@ from pathlib import Path
 
 from msgspec.structs import asdict
 
-from advisor.calibration import file_of, user, with_measurements
-from advisor.calibration.user import Stored
-from advisor.calibration.user.benchmark_file import File, Taken, take
-from advisor.calibration.user.comparison import (
+from advisor.errors import RequestError, UserError
+from advisor.estimator.calibration import file_of, user, with_measurements
+from advisor.estimator.calibration.user import Stored
+from advisor.estimator.calibration.user.benchmark_file import File, Taken, take
+from advisor.estimator.calibration.user.comparison import (
     CardChange,
     Comparison,
     OtherChange,
     SetupChange,
     compare,
 )
-from advisor.calibration.user.effect import laid_over
-from advisor.calibration.user.physics import pace
-from advisor.calibration.user.plausibility import Given
-from advisor.errors import RequestError, UserError
+from advisor.estimator.calibration.user.effect import laid_over
+from advisor.estimator.calibration.user.physics import pace
+from advisor.estimator.calibration.user.plausibility import Given
 from advisor.estimator.measured_speed import Measurement
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.layers import Stack, stack

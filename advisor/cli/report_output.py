@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from advisor.api import Report
-from advisor.calibration import file_of
 from advisor.cli.options import (
     KNOWLEDGE,
     RULES,
@@ -31,6 +30,7 @@ from advisor.cli.options import (
 )
 from advisor.cli.user_settings import used_settings
 from advisor.errors import EngineError, UserError
+from advisor.estimator.calibration import file_of
 from advisor.files import opened
 from advisor.knowledge.layers import Stack, UserFiles
 from advisor.report import FORMATS

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from advisor.api import Session
+from advisor.bulk.reverse.asked import WANTED, Wanted, read_wanted
+from advisor.bulk.reverse.table import Table, dropped_words
+from advisor.bulk.reverse.view import USED, narrowed, tight_rows, with_bars
 from advisor.cli.options import (
     KNOWLEDGE,
     Hub,
@@ -27,15 +30,12 @@ from advisor.cli.report_output import write
 from advisor.cli.user_settings import used_settings
 from advisor.errors import UserError, raise_problems
 from advisor.knowledge.merit import USES
-from advisor.reverse.asked import WANTED, Wanted, read_wanted
-from advisor.reverse.table import Table, dropped_words
-from advisor.reverse.view import USED, narrowed, tight_rows, with_bars
 from advisor.scenario.settings import SETTINGS
 
 if TYPE_CHECKING:
     from rich.table import Table as Drawn
 
-    from advisor.reverse.view import Column
+    from advisor.bulk.reverse.view import Column
 
 _RUN = "How it is to run"
 _HOST = "The computer around the card"

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
+from advisor.api.service import line
+from advisor.api.service.workers import Answering, Setup, Workers
 from advisor.cli.options import cores
 from advisor.cli.report_output import takes_folders
 from advisor.errors import RequestError
 from advisor.files import with_extra
 from advisor.knowledge.layers import UserFiles, stack
-from advisor.service import line
-from advisor.service.workers import Answering, Setup, Workers
 from advisor.units import UnitError, parse_quantity
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def serve(
     Example: advisor serve --port 8080 --workers 2
     """
     require("serve", "starlette", "uvicorn", "markdown_it")
-    from advisor.service import app  # noqa: PLC0415  an extra
+    from advisor.api.service import app  # noqa: PLC0415  an extra
 
     limits, hosts = app.Limits(body_bytes=_bytes(body_limit)), hosts_of(host, trusted_host)
     setup = setup_of(user, files=allow_files, hub=allow_hub)
@@ -288,7 +288,7 @@ def mcp(
     Example: advisor mcp --http --port 8766
     """
     require("mcp", "mcp", "uvicorn")
-    from advisor.service import tools  # noqa: PLC0415  an extra
+    from advisor.api.service import tools  # noqa: PLC0415  an extra
 
     setup = setup_of(user, files=allow_files, hub=allow_hub)
     if http:

@@ -1,4 +1,4 @@
-"""What a scenario occupies and how fast it runs: pure functions, one formula each."""
+"""What a scenario occupies and how fast it runs: one formula each, fitted to measurements."""
 
 from __future__ import annotations
 

@@ -330,7 +330,7 @@ class Knowledge(Struct, frozen=True):
     second_cards: tuple[str, ...] = ()
     """Names of cards that are tried beside another one (second_cards.yaml)."""
     user_speeds: UserSpeeds | None = None
-    """What the user measured (``advisor.calibration.user``); not part of ``sha256``."""
+    """What the user measured (``advisor.estimator.calibration.user``); not part of ``sha256``."""
     unusual: tuple[str, ...] = ()
     """What the user's entries state that is unlike all others, in words."""
 

@@ -1,25 +1,23 @@
 """The public list: what a hub says of thousands of repositories, found without reading it all.
 
 ``knowledge/public_models.tsv`` has a line for each, sorted by the name without its publisher, so
-that a look-up halves the file some twenty times. It is opened only for a name that the known
-models do not answer. A newer list of the user's (``advisor knowledge update``) goes before it.
+that a look-up halves it some twenty times. It is read only for a name that the known models do not
+answer, and its names are set apart when the first is looked for by a word of it. A newer list of
+the user's (``advisor knowledge update``) goes before it.
 Source, licence and date stand in its first line; docs/public-list.md says how it was made.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, nullcontext
-from functools import cache
-from itertools import chain, takewhile
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
-from threading import Lock
 from typing import Final
 
-from msgspec import Struct, convert
+from msgspec import Struct
 
 from advisor.errors import KnowledgeError, RequestError, Source
 from advisor.files import data_dir, refuse_shared, user_data_dir
@@ -33,6 +31,7 @@ NUMBERS: Final = (
     "moe_intermediate_size", "shared_expert_intermediate_size", "context_length", "hf_downloads",
 )  # fmt: skip
 COLUMNS: Final = ("hf_id", *TEXTS, *NUMBERS, "gguf_repos")
+_BUILT_IN: Final = data_dir("knowledge") / FILE
 _REPOSITORY: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,120}", re.ASCII)
 _SEPARATORS: Final = re.compile(r"[-_\s]+")
 _MODALITY_OF: Final = {
@@ -110,11 +109,7 @@ def bare_key(name: str) -> str:
 
 def places() -> Sequence[Path]:
     """Give the lists there may be, in the order in which they count."""
-    return user_data_dir() / FILE, _built_in()
-
-
-def _built_in() -> Path:
-    return data_dir("knowledge") / FILE
+    return user_data_dir() / FILE, _BUILT_IN
 
 
 def find_public(text: str) -> PublicModel | None:
@@ -138,26 +133,18 @@ def find_public(text: str) -> PublicModel | None:
 def exact(hf_id: str) -> PublicModel | None:
     """Find a repository by its whole name; case does not matter."""
     key = sort_key(hf_id)
-    for path in places():
-        for found in _from(path, key):
-            if sort_key(found.hf_id) == key:
-                return found
-            break
-    return None
+    return next(_every(lambda listed: listed.run(key, key.__eq__)), None)
 
 
 def every() -> Iterator[PublicModel]:
     """Give every repository of every list, in the order of the lists."""
-    for path in places():
-        yield from _from(path, ("", ""))
+    return _every(lambda listed: listed.run(("", ""), bool))
 
 
 def every_named(name: str) -> list[PublicModel]:
     """List the repositories of this name, whoever publishes them, the most downloaded first."""
     key = bare_key(name)
-    lists = (_from(path, (key, "")) for path in places())
-    named = (takewhile(lambda one: bare_key(one.name) == key, listed) for listed in lists)
-    return _by_downloads(chain.from_iterable(named))
+    return _by_downloads(_every(lambda listed: listed.run((key, ""), lambda at: at[0] == key)))
 
 
 def _by_downloads(found: Iterable[PublicModel]) -> list[PublicModel]:
@@ -168,30 +155,53 @@ def _by_downloads(found: Iterable[PublicModel]) -> list[PublicModel]:
     return sorted(kept.values(), key=lambda one: (-(one.hf_downloads or 0), one.hf_id))
 
 
-def beginning(name: str) -> Iterator[PublicModel]:
-    """Give the repositories whose name begins so, whoever publishes them."""
-    stem = bare_key(name)
-    for path in places():
-        listed = _from(path, (stem, ""))
-        yield from takewhile(lambda one: bare_key(one.name).startswith(stem), listed)
+def beginning(name: str, publisher: str = "") -> Iterator[PublicModel]:
+    """Give the repositories whose name begins so, of one publisher or whoever publishes them."""
+    stem, theirs = bare_key(name), f"{publisher}/".encode() if publisher else b""
+
+    def lines(listed: _List) -> Iterator[bytes]:
+        begun = listed.run((stem, ""), lambda at: at[0].startswith(stem))
+        return (line for line in begun if line.startswith(theirs))
+
+    return _every(lines)
 
 
-def containing(text: str, most: int, exactly: str = "") -> list[PublicModel]:
+def going_on(name: str, meant: Callable[[str], bool]) -> Iterator[PublicModel]:
+    """Give those called so, with words behind or without, whose name is a meant one.
+
+    No sign sorts before the hyphen, so these stand together.
+    """
+    stem, more = bare_key(name), f"{bare_key(name)}-"
+
+    def lines(listed: _List) -> Iterator[bytes]:
+        begun = listed.run((stem, ""), lambda at: at[0] == stem or at[0].startswith(more))
+        return filter(lambda line: meant(_name(line)), begun)
+
+    return _every(lines)
+
+
+def having(words: Iterable[str], meant: Callable[[str], bool]) -> Iterator[PublicModel]:
+    """Give the repositories whose name has some words, and is a meant one."""
+    told = {*words}
+    return _every(lambda listed: filter(lambda line: meant(_name(line)), listed.holding(*told)))
+
+
+def containing(text: str, most: int) -> list[PublicModel]:
     """List the most downloaded repositories whose name holds a text, whatever separates its words.
 
-    It reads the whole list, some 50 ms; less where a line has to hold a word ``exactly``.
+    Every name is looked through, in some 5 ms.
     """
     wanted = bare_key(text.strip())
-    lists = (_from(p, ("", ""), wanted, exactly.encode()) for p in places() if wanted)
-    return _by_downloads(chain.from_iterable(lists))[:most]
+    longest = max(wanted.split("-"), key=len)
+    found = _every(lambda listed: listed.holding(longest)) if wanted else ()
+    return _by_downloads(one for one in found if wanted in bare_key(one.hf_id))[:most]
 
 
 def counting(parameters: int) -> Sequence[PublicModel]:
     """List the repositories with exactly so many parameters, the most downloaded first."""
     cell = f"\t{parameters}\t".encode()
-    lists = (_from(path, ("", ""), cell=cell) for path in places() if parameters)
-    every = chain.from_iterable(lists)
-    return _by_downloads(one for one in every if one.parameters_raw == parameters)
+    found = _every(lambda listed: listed.stating(cell)) if parameters else ()
+    return _by_downloads(one for one in found if one.parameters_raw == parameters)
 
 
 def user_entry(hf_id: str) -> UserEntry | None:
@@ -227,109 +237,137 @@ def _one_of(text: str, named: Sequence[PublicModel]) -> PublicModel | None:
     return first
 
 
-def _from(
-    path: Path, key: tuple[str, str], part: str = "", cell: bytes = b""
-) -> Iterator[PublicModel]:
-    """Give the models of a list from this key on, whose name holds a part, whose line a cell."""
-    try:
-        by_user = path != _built_in()
-        if by_user:
-            refuse_shared(path)
-        with closing(_Lines(path)) if by_user else nullcontext(_built_in_lines()) as lines:
-            columns, low = _header(lines, path)
-            for line in lines.holding(cell, _first(lines, low, key)):
-                if not part or part in bare_key(line.partition(b"\t")[0].decode("ascii")):
-                    yield _model(line, columns, by_user=by_user)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    except (OSError, ValueError) as bad:
-        raise KnowledgeError(
-            f"the public list cannot be read: {bad}", source=Source(str(path)), hint=_MEND
-        ) from None
+def _every(lines: Callable[[_List], Iterable[bytes]]) -> Iterator[PublicModel]:
+    """Give the models of some lines of every list, in the order of the lists."""
+    for path, by_user in zip(places(), (True, False), strict=True):
+        try:
+            if listed := _opened(path, by_user=by_user):
+                yield from map(listed.model, lines(listed))
+        except (OSError, ValueError) as bad:
+            raise KnowledgeError(
+                f"the public list cannot be read: {bad}", source=Source(str(path)), hint=_MEND
+            ) from None
 
 
-_LEAST_READ: Final = 1 << 10
-_MOST_READ: Final = 1 << 16
-
-
-class _Lines:
-    """A file of which a look-up holds the lines that it reads; threads and forks may share it."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("rb", buffering=0)
-        self._alone = Lock()
-        self.size = os.fstat(self._file.fileno()).st_size
-        self.close = self._file.close
-
-    def read(self, at: int, size: int) -> bytes:
-        """Read bytes from a place on."""
-        if sys.platform != "win32":
-            return os.pread(self._file.fileno(), size, at)
-        with self._alone:
-            self._file.seek(at)
-            return self._file.read(size)
-
-    def around(self, low: int, at: int) -> tuple[int, bytes]:
-        """Give the line over a place, no more of it than from ``low`` on, and where it begins."""
-        reach = _LEAST_READ
-        while True:
-            begin, end = max(at - reach, low), min(at + reach, self.size)
-            data = self.read(begin, end - begin)
-            first, last = data.rfind(b"\n", 0, at - begin) + 1, data.find(b"\n", at - begin) + 1
-            if (first or begin == low) and (last or end == self.size):
-                return begin + first, data[first : last or len(data)]
-            reach *= 2
-
-    def holding(self, cell: bytes, at: int) -> Iterator[bytes]:
-        """Give the lines from a place on that hold some bytes, without their ends."""
-        size = _LEAST_READ
-        while at < self.size:
-            data = self.read(at, size)
-            whole = data.rfind(b"\n") + 1 if at + len(data) < self.size else len(data)
-            if cell in data:
-                yield from (line for line in data[:whole].split(b"\n") if line and cell in line)
-            at += whole
-            size = size * 2 if not whole else min(2 * size, _MOST_READ)
-
-
-@cache
-def _built_in_lines() -> _Lines:
-    """Keep the built-in list open: to open it takes a fifth of what a name takes to be read."""
-    return _Lines(_built_in())
-
-
+_MOST_KEPT: Final = 4096
+"""Texts of which it is known in which names they are."""
 _MEND: Final = "Delete it, and give 'advisor knowledge update' the list again."
 
 
-def _header(lines: _Lines, path: Path) -> tuple[Sequence[str], int]:
-    """Give the columns, which stand in the second line, and where the models begin."""
-    start, about = lines.around(0, 0)
-    start, line = lines.around(start + len(about), start + len(about))
-    columns = line.decode("ascii").rstrip("\n").split("\t")
-    if sorted(columns) != sorted(COLUMNS):
-        raise KnowledgeError(
-            "the public list has other columns than this version reads",
-            source=Source(str(path), 2),
-            hint=_MEND,
-        )
-    return columns, start + len(line)
+def _opened(path: Path, *, by_user: bool) -> _List | None:
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if by_user:
+        refuse_shared(path, found)
+    return _read(path, found.st_ino, found.st_size, found.st_mtime_ns, by_user=by_user)
 
 
-def _first(lines: _Lines, low: int, key: tuple[str, str]) -> int:
-    """Find where the first line begins whose key is not below this one."""
-    high = lines.size
-    while low < high:
-        at, line = lines.around(low, (low + high) // 2)
-        if sort_key(line.partition(b"\t")[0].decode("ascii")) < key:
-            low = at + len(line)
-        else:
-            high = at
-    return low
+class _List:
+    """A list as it lies in its file; nothing in it changes, so threads may share it."""
+
+    def __init__(self, path: Path, *, by_user: bool) -> None:
+        self._data, self._by_user = path.read_bytes(), by_user
+        about, columns, *_ = (*self._data.split(b"\n", 2), b"")
+        self._columns = columns.decode("ascii").split("\t")
+        self._begin = len(about) + len(columns) + 2
+        self._names: tuple[str, Sequence[int], Sequence[int]] | None = None
+        self._rows: dict[str, frozenset[int]] = {}
+        if sorted(self._columns) != sorted(COLUMNS):
+            raise KnowledgeError(
+                "the public list has other columns than this version reads",
+                source=Source(str(path), 2),
+                hint=_MEND,
+            )
+
+    def stating(self, cell: bytes) -> Iterator[bytes]:
+        """Give the lines that hold some bytes, one as often as it does."""
+        at = self._data.find(cell, self._begin)
+        while at >= 0:
+            yield self._line(self._data.rfind(b"\n", 0, at) + 1)
+            at = self._data.find(cell, at + 1)
+
+    def _since(self, at: int) -> Iterator[bytes]:
+        """Give the lines from a place on."""
+        while at < len(self._data):
+            line = self._line(at)
+            at += len(line) + 1
+            if line:
+                yield line
+
+    def run(
+        self, key: tuple[str, str], goes_on: Callable[[tuple[str, str]], bool]
+    ) -> Iterator[bytes]:
+        """Give the lines from the first on whose key is not below this one, while one goes on."""
+        for line in self._since(self._first(key)):
+            if not goes_on(_key(line)):
+                return
+            yield line
+
+    def holding(self, *texts: str) -> Iterator[bytes]:
+        """Give the lines whose repository, in lower case, has these texts."""
+        for row in sorted(frozenset.intersection(*map(self._rows_with, texts))):
+            yield self._line(self._set_apart()[2][row])
+
+    def _rows_with(self, text: str) -> frozenset[int]:
+        names, ends, _ = self._set_apart()
+        if (found := self._rows.get(text)) is None:
+            rows, at = list[int](), names.find(text)
+            while at >= 0:
+                rows.append(bisect_right(ends, at))
+                at = names.find(text, ends[rows[-1]])
+            if len(self._rows) >= _MOST_KEPT:
+                self._rows.clear()
+            found = self._rows[text] = frozenset(rows)
+        return found
+
+    def model(self, line: bytes) -> PublicModel:
+        """Read a line."""
+        cells = dict(zip(self._columns, line.decode("ascii").split("\t"), strict=True))
+        texts = (cells[name] for name in ("hf_id", *TEXTS))
+        numbers = (int(cells[name]) if cells[name] else None for name in NUMBERS)
+        files = tuple(filter(None, cells["gguf_repos"].split(";")))
+        fields = (*texts, *numbers, files, self._by_user)  # as they stand in the class
+        return PublicModel(*fields)  # type: ignore[arg-type]
+
+    def _line(self, at: int) -> bytes:
+        end = self._data.find(b"\n", at)
+        return self._data[at : end if end >= 0 else len(self._data)]
+
+    def _first(self, key: tuple[str, str]) -> int:
+        low, high = self._begin, len(self._data)
+        while low < high:
+            middle = (low + high) // 2
+            at = self._data.rfind(b"\n", low, middle) + 1 or low
+            line = self._line(at)
+            if _key(line) < key:
+                low = at + len(line) + 1
+            else:
+                high = at
+        return low
+
+    def _set_apart(self) -> tuple[str, Sequence[int], Sequence[int]]:
+        """Give the names, a line each, where each ends, and where its line in the file begins."""
+        if self._names:
+            return self._names
+        lines = [*self._since(self._begin)]
+        names = [line.partition(b"\t")[0] for line in lines]
+        ends = accumulate(len(name) + 1 for name in names)
+        begins = accumulate((len(line) + 1 for line in lines), initial=self._begin)
+        text = b"\n".join(names).decode("ascii").lower()
+        self._names = text, [*ends], [*begins]
+        return self._names
 
 
-def _model(line: bytes, columns: Sequence[str], *, by_user: bool) -> PublicModel:
-    cells = dict(zip(columns, line.decode("ascii").split("\t"), strict=True))
-    fields: dict[str, object] = {name: cells[name] for name in ("hf_id", *TEXTS)}
-    fields |= {name: int(cells[name]) if cells[name] else None for name in NUMBERS}
-    fields["gguf_repos"] = tuple(filter(None, cells["gguf_repos"].split(";")))
-    return convert({**fields, "by_user": by_user}, PublicModel)
+@lru_cache(maxsize=2)
+def _read(path: Path, *_stamp: int, by_user: bool) -> _List:
+    return _List(path, by_user=by_user)
+
+
+def _key(line: bytes) -> tuple[str, str]:
+    return sort_key(line.partition(b"\t")[0].decode("ascii"))
+
+
+def _name(line: bytes) -> str:
+    return line.partition(b"\t")[0].decode("ascii").partition("/")[2]

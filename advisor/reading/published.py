@@ -26,9 +26,10 @@ from advisor.reading.public_list import (
     PublicModel,
     bare_key,
     beginning,
-    containing,
     every_named,
     exact,
+    going_on,
+    having,
     sort_key,
 )
 
@@ -152,10 +153,15 @@ def recorded_as(hf_id: str) -> Recorded | None:
 def own_record(hf_id: str) -> ModelRecord | None:
     """Give the record that only this name finds, with its publisher or without; a line for each."""
     asked = bare_key(hf_id)
+    last = asked.rpartition("-")[2]
     for name, record in table_rows(OWN):
-        if asked in {bare_key(name), bare_key(name.rpartition("/")[2])}:
+        if name.lower().endswith(last) and asked in _spelled(name):
             return json.decode(record, type=ModelRecord)
     return None
+
+
+def _spelled(name: str) -> Sequence[str]:
+    return bare_key(name), bare_key(name.rpartition("/")[2])
 
 
 def sourced_format(hf_id: str) -> str | None:
@@ -342,32 +348,34 @@ def _with_words(name: str) -> Iterator[PublicModel]:
     size = next(filter(_SIZED.fullmatch, wanted), "")
     if len(telling) < _TELLING or not size:
         return
-    spelled = (size, size.upper())
-    for one in (one for word in spelled for one in containing(telling, _MOST_LOOKED_AT, word)):
-        rest = Counter(model_words(unpacked_name(one.name)))
-        lacks = wanted - rest
-        rest.subtract(wanted)
-        if not lacks and _is_meant(one, list((+rest).elements())):
-            yield one
+
+    def meant(own: str) -> bool:
+        if wanted - Counter(model_words(own)):
+            return False
+        rest = Counter(model_words(unpacked_name(own)))
+        return not wanted - rest and all(map(_marks_release, rest - wanted))
+
+    told = (telling, size, *filter(str.isalpha, wanted))
+    yield from filter(_is_taken, having(told, meant))
 
 
 _LATER: Final = re.compile(r"\d\.\d|think(?:ing|er)|reasoning")  # behind a whole name
 _TELLING: Final = 4
-_MOST_LOOKED_AT: Final = 2000
 
 
 def _begun(stem: str) -> Iterator[PublicModel]:
-    for one in beginning(stem):
-        rest = bare_key(unpacked_name(one.name)).removeprefix(stem)
-        marks = [word for word in rest.split("-") if word and not _LATER.fullmatch(word)]
-        if rest[:1] in {"", "-"} and _is_meant(one, marks):
-            yield one
+    def meant(own: str) -> bool:
+        rest = bare_key(unpacked_name(own)).removeprefix(stem)
+        marks = (word for word in rest.split("-") if word and not _LATER.fullmatch(word))
+        return rest[:1] in {"", "-"} and all(map(_marks_release, marks))
+
+    yield from filter(_is_taken, going_on(stem, meant))
 
 
-def _is_meant(one: PublicModel, marks: Sequence[str]) -> bool:
-    """Whether people may mean a repository whose name has these words more than they wrote."""
+def _is_taken(one: PublicModel) -> bool:
+    """Whether people may mean a repository that they do not name in full."""
     known = (one.hf_downloads or 0) >= _LEAST_TAKEN and one.num_hidden_layers
-    return bool(known) and not is_draft(one) and all(map(_marks_release, marks))
+    return bool(known) and not is_draft(one)
 
 
 def _marks_release(word: str) -> bool:

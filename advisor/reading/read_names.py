@@ -43,7 +43,7 @@ from advisor.reading.name_parts import (
     publisher_words,
     words,
 )
-from advisor.reading.public_list import every_named, exact
+from advisor.reading.public_list import bare_key, every_named, exact
 from advisor.reading.public_sizing import model_of
 from advisor.reading.published import (
     GGUF_DEFAULT,
@@ -115,8 +115,9 @@ def _abridged(
     makers = _makers_of(knowledge, "".join(model_words(name)[:1]))
     found = abridged(name, makers)
     if not found and not most_taken(knowledge, name):  # else it is one of those, of some size
-        spelled = (_PARTED.sub(form, name) for form in (r"\1\2", r"\1-\2"))
-        found = next(filter(None, (abridged(one, makers) for one in spelled)), ())
+        spelled = {bare_key(_PARTED.sub(form, name)) for form in (r"\1\2", r"\1-\2")}
+        others = sorted(spelled - {bare_key(name)}, key=len)
+        found = next(filter(None, (abridged(one, makers) for one in others)), ())
     if not found:
         return None
     wanted = tuning_of(model_words(text), words().tunings) or "instruct"

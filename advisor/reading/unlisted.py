@@ -60,7 +60,8 @@ def _why_not_sized(text: str) -> RequestError | None:
     """Say what a name means that is no language model, or no one model; None: nothing is known."""
     name = bare_key(text.rpartition("/")[2])
     refused = words().refused.items()
-    if why := next((y for w, y in refused if re.match(rf"{re.escape(w)}(?![a-z])", name)), ""):
+    begun = ((word, why) for word, why in refused if name.startswith(word))
+    if why := next((y for w, y in begun if re.match(rf"{re.escape(w)}(?![a-z])", name)), ""):
         hint = _SIZED_HERE if "no language" in why else _ITS_FILES
         return RequestError(f"{quoted(text)} {why}", hint=hint)
     if _MERGED.search(name):
@@ -120,7 +121,7 @@ def _by_its_copies(knowledge: Knowledge, text: str) -> ModelRead | None:
     if parts.tag or parts.file or not parts.publisher:
         return None
     begun = bare_key(parts.name).partition("-")[0]
-    if not any(one.hf_id.partition("/")[0] == parts.publisher for one in beginning(begun)):
+    if not any(beginning(begun, parts.publisher)):
         return None
     try:
         read = by_words(knowledge, parts.name)
@@ -188,14 +189,18 @@ def _by_letters(knowledge: Knowledge, text: str) -> ModelRead | None:
     """
     parts = parts_of(text)
     said = format_of(parts)
+    if parts.publisher or parts.ending:
+        return None
     key, sizes = plain_key(said.rest), set(filter(SIZE.fullmatch, model_words(said.rest)))
     found = {
         name
         for spelled, named in models_called(knowledge).items()
-        if plain_key(spelled) == key and all(_has_size(spelled.split(), size) for size in sizes)
+        if spelled[0] == key[:1]
+        and plain_key(spelled) == key
+        and all(_has_size(spelled.split(), s) for s in sizes)
         for name in named
     }
-    if len(found) != 1 or parts.publisher or parts.ending:
+    if len(found) != 1:
         return None
     tuning = tuning_of(model_words(text), words().tunings)
     model = as_tuned(knowledge, knowledge.models[found.pop()], tuning)

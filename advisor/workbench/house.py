@@ -21,8 +21,8 @@ from advisor.advice.partial_load import KINDS, read_all
 from advisor.advice.preparation import Prepared, prepare
 from advisor.bulk.batch.plan_file import FILE as PRESETS
 from advisor.bulk.batch.plan_file import preset_problems
-from advisor.calibration import file_of, with_measurements
 from advisor.errors import AdvisorError, KnowledgeError, Source, UserError
+from advisor.estimator.calibration import file_of, with_measurements
 from advisor.estimator.speed_tables import read_tables
 from advisor.files import read_tree, real
 from advisor.knowledge import check_knowledge, load_knowledge

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.calibration.fits import Fitted, Material, fit_all, material_of
+from advisor.estimator.calibration.fits import Fitted, Material, fit_all, material_of
 from advisor.knowledge import load_knowledge
 
 

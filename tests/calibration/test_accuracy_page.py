@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from advisor.calibration import dataset, fits
-from advisor.calibration.strata import power_pairs, strata_of
 from advisor.errors import KnowledgeError
+from advisor.estimator.calibration import dataset, fits
+from advisor.estimator.calibration.strata import power_pairs, strata_of
 from advisor.estimator.speed_tables import read_policy
 from advisor.knowledge import load_knowledge
 

@@ -9,10 +9,10 @@ from statistics import median
 import pytest
 from msgspec.structs import replace
 
-from advisor.calibration.decode import priors
-from advisor.calibration.fits import Extra, Fitted, Material
-from advisor.calibration.runs import Run
 from advisor.estimator import estimate_memory
+from advisor.estimator.calibration.decode import priors
+from advisor.estimator.calibration.fits import Extra, Fitted, Material
+from advisor.estimator.calibration.runs import Run
 from advisor.estimator.speed import estimate_speed
 from advisor.estimator.speed_rates import Speeds, speeds_of
 from advisor.estimator.speed_step import step_time

@@ -8,11 +8,11 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from advisor.calibration import fit as prompts
-from advisor.calibration.decode import engine_terms
-from advisor.calibration.fit import Case, Prior, Priors, Term, fit, predict, weight_of
-from advisor.calibration.fits import Material
-from advisor.calibration.runs import Run
+from advisor.estimator.calibration import fit as prompts
+from advisor.estimator.calibration.decode import engine_terms
+from advisor.estimator.calibration.fit import Case, Prior, Priors, Term, fit, predict, weight_of
+from advisor.estimator.calibration.fits import Material
+from advisor.estimator.calibration.runs import Run
 
 TRUE = {"overhead": 2.0, "reach": 0.6, "card:a": 1.2, "card:b": 0.8}
 

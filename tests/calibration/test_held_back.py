@@ -9,10 +9,10 @@ from statistics import median
 
 import pytest
 
-from advisor.calibration import observations as found
-from advisor.calibration.dataset import Row, speed_rows
-from advisor.calibration.fits import Fitted, Material
-from advisor.calibration.runs import Run, runs_of
+from advisor.estimator.calibration import observations as found
+from advisor.estimator.calibration.dataset import Row, speed_rows
+from advisor.estimator.calibration.fits import Fitted, Material
+from advisor.estimator.calibration.runs import Run, runs_of
 from advisor.knowledge import load_knowledge
 
 FILE = Path(__file__).parents[1] / "data" / "measurements" / "held-back.csv"

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from advisor.calibration.fits import Material, fit_all
-from advisor.calibration.held_out import (
+from advisor.estimator.calibration.fits import Material, fit_all
+from advisor.estimator.calibration.held_out import (
     Held,
     HeldOut,
     Spread,
@@ -25,7 +25,7 @@ from advisor.calibration.held_out import (
     spreads_by_situation,
     validate,
 )
-from advisor.calibration.runs import Run
+from advisor.estimator.calibration.runs import Run
 from advisor.units import GIB
 
 _CARDS, _RUNS = 4, 6

@@ -13,12 +13,12 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from advisor.calibration.fits import Fitted, Material, pairs_of_situations
-from advisor.calibration.held_out import Spread, fitted_ranges
-from advisor.calibration.observations import Observation
-from advisor.calibration.outputs import fitted_text, stale_files, write_files
-from advisor.calibration.published import measured_text, pairs_of_sources
-from advisor.calibration.runs import Run
+from advisor.estimator.calibration.fits import Fitted, Material, pairs_of_situations
+from advisor.estimator.calibration.held_out import Spread, fitted_ranges
+from advisor.estimator.calibration.observations import Observation
+from advisor.estimator.calibration.outputs import fitted_text, stale_files, write_files
+from advisor.estimator.calibration.published import measured_text, pairs_of_sources
+from advisor.estimator.calibration.runs import Run
 from advisor.files import data_dir
 from tests.cli.running import run
 

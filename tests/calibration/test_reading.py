@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.calibration.dataset import conditions_of, odd_rows, speed_rows
-from advisor.calibration.fits import Material
-from advisor.calibration.observations import Spelling, source_of
+from advisor.estimator.calibration.dataset import conditions_of, odd_rows, speed_rows
+from advisor.estimator.calibration.fits import Material
+from advisor.estimator.calibration.observations import Spelling, source_of
 from advisor.knowledge import load_knowledge
 
 EMPTY = dict.fromkeys(speed_rows()[0], "")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from advisor.calibration.dataset import conditions_of, speed_rows
-from advisor.calibration.observations import Observation
-from advisor.calibration.runs import Run, depth_step, runs_of, scenario_of
+from advisor.estimator.calibration.dataset import conditions_of, speed_rows
+from advisor.estimator.calibration.observations import Observation
+from advisor.estimator.calibration.runs import Run, depth_step, runs_of, scenario_of
 from advisor.estimator.measured_speed import Measurement
 from advisor.estimator.speed_tables import read_policy
 from advisor.knowledge import load_knowledge

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.calibration.fits import Material
-from advisor.calibration.held_out import Held, HeldOut, Spread
-from advisor.calibration.published import Stranger, section, strangers
+from advisor.estimator.calibration.fits import Material
+from advisor.estimator.calibration.held_out import Held, HeldOut, Spread
+from advisor.estimator.calibration.published import Stranger, section, strangers
 
 _SPREAD = Spread(0.8, 1.25, 99, 40, 9, 0.8)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from advisor.calibration.accuracy import scatter_svg
-from advisor.calibration.fits import Material
-from advisor.calibration.held_out import Held, HeldOut, Spread
-from advisor.calibration.runs import Run
-from advisor.calibration.strata import (
+from advisor.estimator.calibration.accuracy import scatter_svg
+from advisor.estimator.calibration.fits import Material
+from advisor.estimator.calibration.held_out import Held, HeldOut, Spread
+from advisor.estimator.calibration.runs import Run
+from advisor.estimator.calibration.strata import (
     Result,
     Stratum,
     laptops,

@@ -18,9 +18,9 @@ from unittest.mock import patch
 from msgspec.json import decode
 
 from advisor.advice.document import Advice
+from advisor.bulk.reverse.documents import MeritDoc, ReverseDoc
 from advisor.cli.main import main
 from advisor.report import figures as f
-from advisor.reverse.documents import MeritDoc, ReverseDoc
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "cases"
 _CASE = re.compile(

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from advisor.bulk.reverse.documents import _cell
 from advisor.errors import RequestError, Source, visible
-from advisor.reverse.documents import _cell
 from tests.cli.running import advise, run
 
 Capture = pytest.CaptureFixture[str]

@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.advice import Advisor
-from advisor.calibration.fits import pairs_of_situations
 from advisor.errors import UserError
 from advisor.estimator import estimate_memory
+from advisor.estimator.calibration.fits import pairs_of_situations
 from advisor.estimator.kv_cache import HEAD_GUESSED, head_parameters, kv_bytes_per_token
 from advisor.estimator.speed import estimate_speed
 from advisor.knowledge import load_knowledge

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from advisor.calibration import file_of
+from advisor.estimator.calibration import file_of
 from advisor.knowledge import check_knowledge, find, load_knowledge, provenance_line
 from advisor.knowledge.layers import switched_off_records, user_record
 from advisor.knowledge.log_patterns import load_log_patterns

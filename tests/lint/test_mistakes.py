@@ -13,12 +13,12 @@ import yaml
 from advisor.bulk import read_rows
 from advisor.bulk.batch.plan_file import read_plan
 from advisor.bulk.estimates import estimate_row
-from advisor.calibration.user.benchmark_file import File
-from advisor.calibration.user.plausibility import Given
 from advisor.cli.init import write_starter
 from advisor.cli.measure_text import added
 from advisor.cli.user_settings import house_folders
 from advisor.errors import UserError
+from advisor.estimator.calibration.user.benchmark_file import File
+from advisor.estimator.calibration.user.plausibility import Given
 from advisor.knowledge import load_knowledge
 from advisor.workbench.house import House, check_house
 from advisor.workbench.lint.problem import problems_of

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from advisor.calibration.user.benchmark import Read, Run
-from advisor.calibration.user.benchmark_file import read_measurements
-from advisor.calibration.user.plausibility import Checked, Given, check
+from advisor.estimator.calibration.user.benchmark import Read, Run
+from advisor.estimator.calibration.user.benchmark_file import read_measurements
+from advisor.estimator.calibration.user.plausibility import Checked, Given, check
 from advisor.knowledge import load_knowledge
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "measurements"

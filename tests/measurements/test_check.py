@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from advisor.calibration.user.benchmark import Skipped
-from advisor.calibration.user.plausibility import Given, check
 from advisor.errors import UserError
+from advisor.estimator.calibration.user.benchmark import Skipped
+from advisor.estimator.calibration.user.plausibility import Given, check
 from tests.measurements.examples import CARD, KNOWLEDGE, bench, bench_json, checked, example, runs
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from advisor.calibration.user import Stored
-from advisor.calibration.user.comparison import Comparison, compare
+from advisor.estimator.calibration.user import Stored
+from advisor.estimator.calibration.user.comparison import Comparison, compare
 from advisor.estimator.measured_speed import Measurement
 from tests.measurements.examples import KNOWLEDGE
 from tests.measurements.test_effect import CARD, MEASURED, MOE, OTHER, SETUP, decode, faster, over

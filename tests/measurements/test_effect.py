@@ -8,11 +8,11 @@ from typing import Literal
 import pytest
 from msgspec.structs import replace
 
-from advisor.calibration.user import Stored
-from advisor.calibration.user.effect import laid_over
-from advisor.calibration.user.physics import FAR
 from advisor.errors import UserError
 from advisor.estimator import estimate_memory
+from advisor.estimator.calibration.user import Stored
+from advisor.estimator.calibration.user.effect import laid_over
+from advisor.estimator.calibration.user.physics import FAR
 from advisor.estimator.measured_speed import Measurement
 from advisor.estimator.speed import estimate_speed
 from advisor.estimator.speed_rates import speeds_of

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.calibration.user import parse
-from advisor.calibration.user.benchmark import Read, Run, Skipped
-from advisor.calibration.user.benchmark_file import File, read_measurements, take
-from advisor.calibration.user.plausibility import Given
 from advisor.errors import UserError
+from advisor.estimator.calibration.user import parse
+from advisor.estimator.calibration.user.benchmark import Read, Run, Skipped
+from advisor.estimator.calibration.user.benchmark_file import File, read_measurements, take
+from advisor.estimator.calibration.user.plausibility import Given
 from tests.measurements.examples import DATA, KNOWLEDGE, example
 
 EXAMPLES = sorted(p.name for p in DATA.iterdir() if p.suffix != ".md" or "bench" in p.name)

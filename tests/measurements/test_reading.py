@@ -7,7 +7,8 @@ import math
 
 import pytest
 
-from advisor.calibration.user.benchmark import (
+from advisor.errors import RequestError, UserError
+from advisor.estimator.calibration.user.benchmark import (
     Run,
     Skipped,
     backend_of,
@@ -16,7 +17,6 @@ from advisor.calibration.user.benchmark import (
     of_hub,
     of_model_type,
 )
-from advisor.errors import RequestError, UserError
 from tests.measurements.examples import bench, bench_json, example, read, runs
 
 

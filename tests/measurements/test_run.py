@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from advisor.calibration.user.server_http import address_of
-from advisor.calibration.user.servers import _stream, prompt_of
 from advisor.cli import measure
 from advisor.errors import RequestError
+from advisor.estimator.calibration.user.server_http import address_of
+from advisor.estimator.calibration.user.servers import _stream, prompt_of
 from advisor.reading.machine.probe import Answer, Card, Machine
 from advisor.units import MIB
 from tests.cli.running import Outcome, run

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from advisor.calibration import file_of, user
-from advisor.calibration.user.benchmark import COLUMNS
 from advisor.errors import UserError
+from advisor.estimator.calibration import file_of, user
+from advisor.estimator.calibration.user.benchmark import COLUMNS
 from advisor.estimator.measured_speed import Measurement
 from advisor.files import user_data_dir
 

@@ -11,15 +11,15 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.bulk.estimates import estimate_request
+from advisor.bulk.reverse.answers import Settings
+from advisor.bulk.reverse.cards import CardFilter, gpus_for
+from advisor.bulk.reverse.models import ModelFilter, models_for
 from advisor.estimator.speed_rates import speeds_of
 from advisor.knowledge import load_knowledge
 from advisor.models.any_config import load_config
 from advisor.reading.public_config import is_mixture, read_by_widths
 from advisor.reading.public_list import PublicModel, exact
 from advisor.reading.public_sizing import model_of
-from advisor.reverse.answers import Settings
-from advisor.reverse.cards import CardFilter, gpus_for
-from advisor.reverse.models import ModelFilter, models_for
 from advisor.scenario.asked_model import find_model_named
 from advisor.scenario.settings import Request
 from tests.cli.running import advise

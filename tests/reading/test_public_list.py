@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import csv
-from collections import defaultdict
+import random
+from collections import Counter, defaultdict
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from advisor.errors import KnowledgeError, RequestError, UserError
 from advisor.files import data_dir, table_rows
 from advisor.knowledge import load_knowledge
-from advisor.reading import public_list
+from advisor.reading import public_list, read_model
 from advisor.reading.public_import import import_list
 from advisor.reading.public_list import COLUMNS, FILE, every, exact, find_public, sort_key
 from advisor.reading.published import has_gguf, is_packed
 from advisor.scenario.asked_model import find_model_named
 from tests.cli.running import advise, run
+from tests.reading.random_names import texts
 
 BUILT_IN = data_dir("knowledge") / FILE
 Capture = pytest.CaptureFixture[str]
@@ -98,12 +102,50 @@ def test_a_bare_name_of_different_models_is_refused_with_all(own: Path, tmp_path
 
 
 def test_a_known_name_does_not_open_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
-    def opened(*_: object) -> None:
+    def opened(*_: object, **__: object) -> None:
         raise AssertionError("the list was opened")
 
-    monkeypatch.setattr(public_list, "_from", opened)
+    monkeypatch.setattr(public_list, "_opened", opened)
     for known in ("phi-3-medium", "llama-3.1-8b", "Qwen/Qwen3-32B"):
         assert find_model_named(known, load_knowledge()).origin == "knowledge"
+
+
+@pytest.fixture
+def work(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Count what is done with the built-in list."""
+    done: Counter[str] = Counter()
+    for what in ("_first", "model", "_set_apart", "__init__"):
+        plain = getattr(public_list._List, what)
+
+        def counted(*args: object, _what: str = what, _do: Any = plain, **named: object) -> object:
+            done[_what] += _what != "_set_apart" or args[0]._names is None  # type: ignore[attr-defined]
+            return _do(*args, **named)
+
+        monkeypatch.setattr(public_list._List, what, counted)
+    public_list._read.cache_clear()
+    return done
+
+
+def test_a_listed_name_is_looked_up_and_reads_few_rows(work: Counter[str]) -> None:
+    knowledge, names = load_knowledge(), ids()[::97]
+    for name in names:
+        with suppress(UserError):
+            find_model_named(name, knowledge)
+    assert work["__init__"] == 1, "the file is read once"
+    assert work["_first"] <= 3 * len(names), "it is halved so many times"
+    assert work["model"] <= 3 * len(names), "of 13,000 rows so many are read"
+
+
+def test_a_name_that_is_no_models_is_searched_for_without_reading_the_list(
+    work: Counter[str],
+) -> None:
+    knowledge, count = load_knowledge(), 500
+    for text in texts(count, random.Random(3)):
+        with suppress(UserError):
+            read_model(knowledge, text)
+    assert (work["__init__"], work["_set_apart"]) == (1, 1), "read once, its names set apart once"
+    assert work["_first"] <= 10 * count
+    assert work["model"] <= count / 10, "its rows are read where their names may be meant"
 
 
 def test_an_own_list_goes_before_the_built_in_one_and_is_told(

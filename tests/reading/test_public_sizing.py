@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from advisor.bulk.reverse.answers import Settings
+from advisor.bulk.reverse.cards import CardFilter, gpus_for
 from advisor.errors import RequestError, UserError
 from advisor.files import data_dir
 from advisor.knowledge import load_knowledge
@@ -23,8 +25,6 @@ from advisor.reading.public_made import SAME_WITHIN, most_caching
 from advisor.reading.public_sizing import model_of
 from advisor.reading.published import FILE as SOURCES
 from advisor.reading.published import is_packed, published_format, unpacked_name
-from advisor.reverse.answers import Settings
-from advisor.reverse.cards import CardFilter, gpus_for
 from advisor.scenario.asked_model import find_model_named
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request

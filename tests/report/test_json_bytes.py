@@ -12,10 +12,10 @@ import pytest
 from msgspec import Struct, to_builtins
 
 from advisor.advice.document import Advice
+from advisor.bulk.reverse.documents import ReverseDoc
 from advisor.report import render_json
 from advisor.report.command_view import CommandAnswer
 from advisor.report.diagnosis import Diagnosis
-from advisor.reverse.documents import ReverseDoc
 from advisor.units import json_line
 from tests.report.catalogue import sampled
 

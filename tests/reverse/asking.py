@@ -6,8 +6,8 @@ import random
 from functools import lru_cache
 
 from advisor.advice import Advisor
+from advisor.bulk.reverse.answers import Settings
 from advisor.knowledge.types import Knowledge
-from advisor.reverse.answers import Settings
 from advisor.scenario.settings import Request
 
 

@@ -7,11 +7,8 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from advisor.errors import Problems, UserError
-from advisor.knowledge.types import Gpu
-from advisor.models.stored_tensors import Model
-from advisor.reverse.answers import Found, Settings
-from advisor.reverse.cards import (
+from advisor.bulk.reverse.answers import Found, Settings
+from advisor.bulk.reverse.cards import (
     SORTS,
     CardFilter,
     as_sold,
@@ -20,7 +17,10 @@ from advisor.reverse.cards import (
     machine_prices,
     value_of,
 )
-from advisor.reverse.models import ModelFilter, models_for
+from advisor.bulk.reverse.models import ModelFilter, models_for
+from advisor.errors import Problems, UserError
+from advisor.knowledge.types import Gpu
+from advisor.models.stored_tensors import Model
 from advisor.scenario.settings import Request
 from tests.reverse.asking import advisor, knowledge
 

@@ -10,11 +10,11 @@ from functools import lru_cache
 import msgspec
 import pytest
 
+from advisor.bulk.reverse.answers import Settings
+from advisor.bulk.reverse.cards import CardFilter, gpus_for
+from advisor.bulk.reverse.documents import COLUMNS, ReverseDoc, reverse_doc, written_csv
+from advisor.bulk.reverse.models import ModelFilter, models_for
 from advisor.report import render_json
-from advisor.reverse.answers import Settings
-from advisor.reverse.cards import CardFilter, gpus_for
-from advisor.reverse.documents import COLUMNS, ReverseDoc, reverse_doc, written_csv
-from advisor.reverse.models import ModelFilter, models_for
 from advisor.scenario.settings import Request, request_from
 from tests.published_schemas import path_of, written
 from tests.reverse.asking import advisor, knowledge

@@ -9,6 +9,11 @@ from typing import NamedTuple
 import pytest
 from msgspec.structs import replace
 
+from advisor.bulk.reverse import context_for
+from advisor.bulk.reverse.answers import Answer, Reader, Row, Settings, Wish, read_wish, with_cards
+from advisor.bulk.reverse.cards import CardFilter, gpus_for
+from advisor.bulk.reverse.models import ModelFilter, models_for
+from advisor.bulk.reverse.search import Search, least_read_bytes, least_weight_bytes
 from advisor.errors import UserError
 from advisor.estimator import estimate_memory
 from advisor.estimator.limits import find_limits
@@ -18,11 +23,6 @@ from advisor.knowledge.types import Framework, Gpu
 from advisor.models import model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.reading import find_gpu
-from advisor.reverse import context_for
-from advisor.reverse.answers import Answer, Reader, Row, Settings, Wish, read_wish, with_cards
-from advisor.reverse.cards import CardFilter, gpus_for
-from advisor.reverse.models import ModelFilter, models_for
-from advisor.reverse.search import Search, least_read_bytes, least_weight_bytes
 from advisor.scenario import support
 from advisor.scenario.choices import runs
 from advisor.scenario.figures import margin_of

@@ -7,13 +7,13 @@ from functools import lru_cache
 import pytest
 from msgspec.structs import replace
 
+from advisor.bulk.reverse import Ranking
+from advisor.bulk.reverse.answers import Found, Row, Settings
+from advisor.bulk.reverse.documents import reverse_doc
+from advisor.bulk.reverse.models import ModelFilter, models_for
+from advisor.bulk.reverse.view import ranking_words
 from advisor.errors import Problems, UserError
 from advisor.knowledge.merit import merit_of, merits
-from advisor.reverse import Ranking
-from advisor.reverse.answers import Found, Row, Settings
-from advisor.reverse.documents import reverse_doc
-from advisor.reverse.models import ModelFilter, models_for
-from advisor.reverse.view import ranking_words
 from advisor.scenario.settings import Request
 from tests.reverse.asking import knowledge
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from advisor.advice.command_check import check_command
+from advisor.bulk.reverse.answers import Settings
+from advisor.bulk.reverse.cards import CardFilter, gpus_for
 from advisor.reading.sentences import read_sentence
-from advisor.reverse.answers import Settings
-from advisor.reverse.cards import CardFilter, gpus_for
 from advisor.scenario.settings import Request
 from tests.remedies.asking import advisor
 

@@ -9,12 +9,12 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.advice import Advisor
+from advisor.bulk.reverse.answers import NO_LIMIT, Answer, Wish
+from advisor.bulk.reverse.search import Search
 from advisor.errors import UserError
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.catalogue import Cards
 from advisor.reading import find_gpu
-from advisor.reverse.answers import NO_LIMIT, Answer, Wish
-from advisor.reverse.search import Search
 from advisor.scenario import divides, split_of
 from advisor.scenario.asked_model import find_model_named
 from advisor.scenario.resolve import resolve

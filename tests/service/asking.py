@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 
 from advisor.api import Session
-from advisor.service.answers import Answer, Asked, answer
-from advisor.service.app import Limits, application
+from advisor.api.service.answers import Answer, Asked, answer
+from advisor.api.service.app import Limits, application
 
 
 @cache

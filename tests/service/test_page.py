@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import uvicorn
 
-from advisor.service.openapi import page_of, page_to_ask
+from advisor.api.service.openapi import page_of, page_to_ask
 from tests.service.asking import Service
 from tests.site import test_browser as site
 

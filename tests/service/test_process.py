@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from starlette.types import ASGIApp
 
-from advisor.service.answers import Asked
-from advisor.service.workers import Answering, Setup, Workers
+from advisor.api.service.answers import Asked
+from advisor.api.service.workers import Answering, Setup, Workers
 from tests.cli.running import run
 from tests.service.asking import Service
 

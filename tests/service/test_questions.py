@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from advisor.api import Session
+from advisor.api.service import FORMS, QUESTIONS
+from advisor.api.service.answers import Asked, answer
+from advisor.api.service.app import Limits
+from advisor.api.service.openapi import body_schema, document
+from advisor.api.service.watch import form_wanted
 from advisor.scenario.settings import SETTINGS, WITH_UNITS
-from advisor.service import FORMS, QUESTIONS
-from advisor.service.answers import Asked, answer
-from advisor.service.app import Limits
-from advisor.service.openapi import body_schema, document
-from advisor.service.watch import form_wanted
 from tests.models.gguf_files import tiny
 from tests.models.hub_server import serving
 from tests.models.safetensors_files import CONFIG

@@ -17,9 +17,9 @@ pytest.importorskip("mcp")
 from mcp import Client, MCPError, StdioServerParameters
 
 from advisor.api import Session
+from advisor.api.service.answers import MOST
+from advisor.api.service.tools import TOOLS, Inside, server_of
 from advisor.cli.app import application
-from advisor.service.answers import MOST
-from advisor.service.tools import TOOLS, Inside, server_of
 from tests.published_schemas import problems, schema
 from tests.service.asking import Here, session
 from tests.service.contract import GOOD
