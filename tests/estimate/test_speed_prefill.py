@@ -278,7 +278,8 @@ def test_a_layer_split_overlaps_the_micro_batches_of_a_long_prompt() -> None:
 
 def test_the_stages_of_a_servers_pipeline_read_chunks_of_one_prompt_at_once() -> None:
     """Sixteen chunks fill six stages; the one chunk of a short prompt goes from card to card."""
-    staged = on("GeForce RTX 3090", framework=framework("vLLM", ("layer",)), gpus=6)
+    layers = framework("vLLM", ("layer",))
+    staged = on("GeForce RTX 3090", framework=layers, gpus=6, precision=FP16)
     for tokens, least, most in ((512, 0.9, 1.0), (32768, 2.0, 4.6)):
         waits = [
             waited(replace(one, context_tokens=tokens, depth_tokens=tokens))

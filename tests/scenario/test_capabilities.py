@@ -556,7 +556,7 @@ def test_cache_types_are_slow_by_back_end(
     [
         ("RTX 3090", "transformers", "unpacks FP8 to BF16"),
         ("RX 7900 XTX", "transformers", "no E4M3 there"),
-        ("RX 7900 XTX", "vLLM", "files in blocks run there in Triton"),
+        ("RX 7900 XTX", "vLLM", "save for files in blocks"),
         ("MI210", "vLLM", "begin with CDNA 3 and RDNA 4"),
     ],
 )
