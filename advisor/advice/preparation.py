@@ -229,7 +229,7 @@ def model_warnings(model: Model, context_tokens: int) -> Iterator[str]:
     trained = model.trained_context_tokens
     if trained and context_tokens > trained:
         yield (
-            f"{model.name} was trained for {trained:,} tokens; {context_tokens:,} were asked for."
+            f"{model.name} is configured for {trained:,} tokens; {context_tokens:,} were asked for."
         )
     if trained is None:
         yield f"The trained context length of {model.name} is not known."
