@@ -26,7 +26,8 @@ PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
     "stated_slots_of_a_rank": ("batch",),
     "split_mode": ("split",), "card_shares": ("gpus",), "cuda_devices": ("gpus",),
     "hip_devices": ("gpus",), "devices_named": ("backend", "gpus"),
-    "gguf_seen": (), "gguf_own": (), "gguf_at": (), "ollama_from": (), "model_key": (), "ggml": (),
+    "gguf_seen": (), "gguf_own": (), "gguf_at": (), "mlx_at": (),
+    "ollama_from": (), "model_key": (), "ggml": (),
     "ggml_file": (), "draft_key": ("draft_model",),
     "draft_model": ("draft_model",), "draft_gguf": ("draft_model",),
     "draft_gguf_seen": ("draft_model",),
@@ -156,7 +157,6 @@ IN_PYTHON = "transformers"
 """What Python loads that is not told otherwise."""
 
 
-@lru_cache(maxsize=1)
 def starts() -> Sequence[Start]:
     """Every way to start a program, the longest first."""
     found = [Start(r["kind"], tuple(r["words"].split()), r["tool"]) for r in _rows("starts.csv")]
@@ -169,6 +169,27 @@ def flags_of(tool: str) -> Mapping[str, ProgramFlag]:
     tools = _TABLES.get(tool, (tool,))
     found = [_flag(row) for row in _rows("flags.csv") if row["tool"] in tools]
     return {spelled(name): flag for flag in found for name in flag.names}
+
+
+TRAINED = "trained"
+"""A context that is as long as the model was trained for."""
+
+
+def its_context(tool: str, trained: int | None) -> int | None:
+    """Give the tokens that a program takes where its command says none; None: not known."""
+    itself = {unsaid(tool, one) for one in ("context", "tokens_all")}
+    number = next(map(int, filter(str.isdigit, itself)), None)
+    return trained if trained and TRAINED in itself else number
+
+
+_IN_NAME = " in the name"
+
+
+def found_by_name(tool: str, model: str) -> str:
+    """Give the back end that a program finds out by a word in the model's name, or nothing."""
+    known = (flag.values for flag in flags_of(tool).values() if flag.sets == "backend")
+    told = ((said.partition(_IN_NAME), means) for one in known for said, means in one.items())
+    return next((m for (word, sign, _), m in told if sign and word in model.casefold()), "")
 
 
 def unsaid(tool: str, meaning: str) -> str:

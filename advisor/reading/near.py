@@ -349,7 +349,7 @@ def _less_series(known: Mapping[str, frozenset[str]], text: str) -> str:
     return less if less != text else ""
 
 
-@by_identity
+@by_identity  # 1.57 of questions
 def _words_of_makers(knowledge: Knowledge) -> Mapping[str, frozenset[str]]:
     """Give every word of a card's name, and those that name makers, brands and machines."""
     said, spelled = card_names(knowledge), spellings_of(knowledge)
@@ -365,7 +365,7 @@ def _words_of_makers(knowledge: Knowledge) -> Mapping[str, frozenset[str]]:
     return {"any": whole, "made": made, "cards": frozenset(cards), "own": own | made}
 
 
-@by_identity
+@by_identity  # 1.27 of questions
 def _noise(knowledge: Knowledge) -> Mapping[str, Sequence[tuple[str, ...]]]:
     """Give the words that mean nothing by the first of them, the longest phrases first."""
     found: dict[str, list[tuple[str, ...]]] = {}
