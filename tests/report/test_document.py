@@ -45,7 +45,13 @@ def test_every_key_of_the_contract_is_there(sample: Callable[[], Conclusions]) -
         assert set(RECOMMENDATION.split()) <= set(item)
         assert set(item["before"]) >= {"required_bytes", "decode_tok_s"}
         assert set(item["after"]) >= {"required_bytes", "headroom_bytes", "fits", "decode_tok_s"}
-        assert set(item["tradeoff"]) == {"quality", "quality_change", "cost_usd", "effort"}
+        assert set(item["tradeoff"]) == {
+            "quality",
+            "quality_change",
+            "quality_known",
+            "cost_usd",
+            "effort",
+        }
         assert all(set(b) >= {"fact", "value", "test"} for b in item["because"])
     for item in doc["notes"]:
         assert set(item) == {"rule", "text", "yours"}

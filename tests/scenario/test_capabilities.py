@@ -316,7 +316,7 @@ def test_what_no_row_answers_is_left_to_the_lists(knowledge: Knowledge) -> None:
 
 def test_every_row_has_a_place_and_speaks_of_things_that_exist(knowledge: Knowledge) -> None:
     names = {
-        "weights": {*knowledge.formats, "gguf", "FP8 by channel", *PACKED},
+        "weights": {*knowledge.formats, "gguf", "FP8 by channel", "FP8 by block", *PACKED},
         "kv_cache": set(knowledge.kv_types),
         "dtype": {"float16", "bfloat16"},
     }  # fmt: skip
