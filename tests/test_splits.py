@@ -501,7 +501,8 @@ def test_the_range_of_stages_is_that_of_both_splits() -> None:
         assert found.decode_tok_s.evidence == "extrapolated"
         return found.decode_tok_s.high / found.decode_tok_s.low
 
-    assert spread(stages=3) >= max(spread(gpus=2), spread(gpus=6))
+    both = max(spread(gpus=2), spread(gpus=6))
+    assert spread(stages=3) >= both * (1 - 1e-9)
 
 
 @pytest.mark.parametrize(

@@ -222,7 +222,7 @@ colour: red
         ("blocks: [{gpus: RTX 4090, models: phi-4}]\ncontexts: 4096", "beside 'blocks'"),
         ("gpus: RTX 4090\nmodels: phi-4\nformats: [{family: x}]", "names, not filters"),
         ("gpus: RTX 4090\nmodels: phi-4\ncontexts: popula", "Did you mean 'popular'"),
-        ("gpus: Apple M5\nmodels: phi-4", "several memory sizes"),
+        ("gpus: Arc Graphics 112EU Mobile\nmodels: phi-4", "several memory sizes"),
         ("gpus: 2x RTX 3090\nmodels: phi-4\ngpu_counts: [1, 2]", "and so does gpu_counts"),
     ],
 )

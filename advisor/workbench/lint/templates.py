@@ -299,6 +299,8 @@ def _is_near(tree: nodes.Template, name: nodes.Name) -> bool:
     text = "".join(_pieces(tree.body, name))
     text = _TITLE_LINE.sub(lambda title: f"{title[0]}.", text)
     before, _, after = text.partition(_MARK)
+    if before.endswith("="):  # a setting, whose name tells what it takes
+        return True
     left = _END.split(before)[-1].split()
     right = _END.split(after + " ", maxsplit=1)[0].split()
     return _says(right, units[1:], _AFTER) or _says(left[::-1], units[1:], _BEFORE)
