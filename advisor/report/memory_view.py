@@ -101,8 +101,7 @@ def _none_holds_all(doc: Advice) -> str:
 
 
 def _cache_not_all(doc: Advice) -> bool:
-    held = (doc.memory.cache_tokens or 0) // doc.scenario.context_tokens
-    return bool(_at_once(doc)) and held > _at_once(doc)
+    return bool(_at_once(doc)) and counted_sequences(doc) > _at_once(doc)
 
 
 def _is_windowed(doc: Advice) -> bool:
@@ -112,9 +111,14 @@ def _is_windowed(doc: Advice) -> bool:
     return most > (memory.cache_tokens or most)
 
 
+def counted_sequences(doc: Advice) -> int:
+    """Give the sequences for which a server's own count has tokens."""
+    return (doc.memory.cache_tokens or 0) // doc.scenario.context_tokens
+
+
 def _counted(doc: Advice) -> str:
     """Say for how many sequences its own count has tokens, where memory holds more of them."""
-    count = (doc.memory.cache_tokens or 0) // doc.scenario.context_tokens
+    count = counted_sequences(doc)
     return f.counted("grow.sequences", count) if 0 < count < _at_once(doc) else ""
 
 

@@ -15,6 +15,7 @@ from msgspec import to_builtins
 
 from advisor.knowledge.catalogue import TOGETHER
 from advisor.report.figures import amount, rest_bytes
+from advisor.report.memory_view import counted_sequences
 from advisor.report.prose import report
 from advisor.scenario.figures import may_wait
 from advisor.units import GB, GIB, plain, rate
@@ -221,8 +222,7 @@ def _counts(numbers: list[tuple[str, float]], doc: Advice) -> set[str]:
     found = {f"{value:,.0f}" for key, value in numbers if key.endswith(keys)}
     image = doc.scenario.model.image_tokens or ""
     written = {int(digits.replace(",", "")) for digits in re.findall(r"\d[\d,]*", image)}
-    whole = (doc.memory.cache_tokens or 0) // doc.scenario.context_tokens
-    return found | {f"{value:,}" for value in (*written, whole)}
+    return found | {f"{value:,}" for value in (*written, counted_sequences(doc))}
 
 
 def _numbers(value: object, key: str) -> Iterator[tuple[str, float]]:
