@@ -27,7 +27,7 @@ from advisor.knowledge.types import Framework, Gpu, Knowledge
 from advisor.knowledge.vocabulary import FactValue
 from advisor.models.stored_tensors import Model
 from advisor.reading import requested_cards
-from advisor.reading.known import siblings
+from advisor.reading.known import siblings, with_size
 from advisor.remedies import build_options
 from advisor.remedies.assessment import outlook_of
 from advisor.remedies.cards import fewest_cards, fewest_in_turns
@@ -183,6 +183,8 @@ def request_warnings(base: Base) -> tuple[str, ...]:
         return (*found, *meaning_warnings(base, read.others))
     for gpu in {gpu.name: gpu for gpu in scenario.cards or (scenario.gpu,) if gpu}.values():
         found += card_warnings(base.knowledge, asked, gpu)
+    if scenario.gpu and not scenario.cards and not _SIZED.search(asked):
+        found += meaning_warnings(base, siblings(base.knowledge, scenario.gpu))
     return tuple(found)
 
 
@@ -371,10 +373,5 @@ def card_warnings(knowledge: Knowledge, text: str, gpu: Gpu) -> Iterator[str]:
         if MAKERS[gpu.vendor].one_memory and gpu.vram_bytes:
             most = f"{gpu.vram_bytes / GIB:g} GB"
             yield f"{gpu.name} is taken with {most}, the most it is sold with. Else give NAME:SIZE."
-        others = [
-            card.name
-            for card in (knowledge.gpus[name] for name in siblings(knowledge, gpu))
-            if card.architecture == gpu.architecture and card.vram_bytes != gpu.vram_bytes
-        ]
-        if others:
-            yield f"Taken as {gpu.name}; there is also {', '.join(others[:3])}."
+        if others := [with_size(card) for card in siblings(knowledge, gpu)]:
+            yield f"Taken as {with_size(gpu)}; there is also {', '.join(others[:3])}."

@@ -58,6 +58,7 @@ QUOTED_FACTS = (
     "model.attention",
     "gpu.nvlink",
     "model.draft_head",
+    "framework.left_card",
     "model.four_bit_files",
     "model.told_windows",
     "weights.download",

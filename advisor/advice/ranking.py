@@ -24,9 +24,15 @@ _FRAMEWORK_FACT, _EFFORT = "option.framework", "option.effort"
 _HOLDS_FEW, _HOLDS_MOST, _USABLE = "option.holds_few", "option.holds_most", "option.usable_speed"
 _HELD, _THEN_HELD, _RUNS = "memory.held_share", "option.held_share", frozenset({"fits", "tight"})
 _OTHER_MODEL, _BETTER_MODEL = "option.related", "option.rated_higher"
+_FORMAT, _PURCHASE = "option.format", "purchase"
+_ALIKE = (
+    _FRAMEWORK_FACT, _EFFORT, "option.decode_speed", "option.required", "option.format_bits",
+    "option.kv_bits", "option.context", "option.parameters", _THEN_HELD,
+)  # fmt: skip
+"""What two options share that differ in the name of their format alone."""
 READ = (
-    ACTION_FACT, _FRAMEWORK_FACT, _EFFORT, DOMINATED_BY,
-    _HOLDS_FEW, _HOLDS_MOST, _THEN_HELD, _USABLE, _OTHER_MODEL, _BETTER_MODEL,
+    ACTION_FACT, DOMINATED_BY, *_ALIKE, _FORMAT,
+    _HOLDS_FEW, _HOLDS_MOST, _USABLE, _OTHER_MODEL, _BETTER_MODEL,
 )  # fmt: skip
 """What is read of an option beside the facts that scores count."""
 _Values = Mapping[str, Mapping[str, FactValue]]
@@ -91,7 +97,7 @@ def rank(
     worth_saying, pointless = _without_dominated(scored, values)
     now = facts.get(_HELD) if facts.get("fit.state") in _RUNS else None
     best = _best_of_each_action(worth_saying, values, now)
-    kept, superseded = _without_superseded(_without_repeats(best))
+    kept, superseded = _without_superseded(_without_twins(_without_repeats(best), values))
     kept = _most_held_first(kept, values, now)
     said = tuple(_explained(item, facts, values[item.option]) for item in kept)
     return Ranking(said, vetoed, tuple(superseded), pointless)
@@ -190,7 +196,7 @@ def _best_of_each_action(
     by_action: dict[tuple[FactValue, bool], list[_Marked]] = {}
     for item in sorted(scored, key=_order):
         facts = values[item.option]
-        kind = facts[ACTION_FACT], facts.get(_EFFORT) == "purchase"
+        kind = facts[ACTION_FACT], facts.get(_EFFORT) == _PURCHASE
         by_action.setdefault(kind, []).append(item)
     best = []
     for items in (_most_held_first(of_one, values, now) for of_one in by_action.values()):
@@ -239,6 +245,18 @@ def _without_repeats(best: Sequence[_Marked]) -> list[_Marked]:
             said.add(change)
             kept.append(item)
     return kept
+
+
+def _without_twins(best: Sequence[_Marked], values: _Values) -> list[_Marked]:
+    """Say two formats of as many bytes and as fast once: AWQ and GPTQ in the same server."""
+    kept: dict[tuple[object, ...], _Marked] = {}
+    for item in best:
+        facts = values[item.option]
+        alike = tuple(facts.get(name) for name in _ALIKE)
+        first, told = kept.get(alike), facts.get(_EFFORT) != _PURCHASE
+        if not (told and first and values[first.option].get(_FORMAT) != facts.get(_FORMAT)):
+            kept[alike if told and not first else (item.option,)] = item
+    return list(kept.values())
 
 
 def _runners_up(first: str, others: Sequence[str], values: _Values) -> tuple[str, ...]:

@@ -44,41 +44,10 @@ _TWO_BIT_S = frozenset({"IQ2_S", "IQ2_M"})
 _MIXTRAL_EXPERTS = 8
 _GROUPED = 4
 
-_KEPT_F32 = (
-    "ffn_gate_inp",
-    "ssm_conv1d",
-    "ssm_a",
-    "ssm_d",
-    "_norm.weight",
-    "_exps.bias",
-    "position_embd",
-    "token_types",
-    "altup_correct_coef",
-    "altup_predict_coef",
-)
-_NEVER_QUANTISED = (
-    "_norm.weight",
-    "ffn_gate_inp.weight",
-    "altup",
-    "laurel",
-    "per_layer_model_proj",
-    "ssm_conv1d",
-    "shortconv.conv.weight",
-    "attn_rel_b.weight",
-    "position_embd.weight",
-    "token_types.weight",
-)
-_CATEGORIES = (
-    ("attn_qkv.weight", "V"),
-    ("attn_kv_b.weight", "V"),
-    ("attn_v.weight", "V"),
-    ("attn_k.weight", "K"),
-    ("attn_q.weight", "Q"),
-    ("attn_output.weight", "O"),
-    ("ffn_up", "UP"),
-    ("ffn_gate", "GATE"),
-    ("ffn_down", "DOWN"),
-)
+_PARTS = table_rows("gguf_tensor_parts.tsv")
+_KEPT_F32 = [part for what, part in _PARTS if what == "F32"]
+_NEVER_QUANTISED = [part for what, part in _PARTS if what == "never"]
+_CATEGORIES = [(part, what) for what, part in _PARTS if what not in {"F32", "never"}]
 _FALLBACK = {"Q2_K": "Q4_0", "Q3_K": "Q4_0", "Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0"}
 
 

@@ -174,7 +174,7 @@ def _state_slots(scenario: Scenario, of_state: int, each: Sequence[CardMemory]) 
     return min(of_all, of_held + more)
 
 
-@by_identity_up_to(_MOST_SHAPES)
+@by_identity_up_to(_MOST_SHAPES)  # 1.22 of an advice, 1.28 of reports, 1.13 of questions
 def _cache_shape(model: Model, key: KvType, value: KvType, framework: Framework) -> CacheShape:
     shape, runtime = model.shape, runtime_of(framework)
     layers = "N" * shape.layers if shape.role == "encoder" else shape.layer_kinds

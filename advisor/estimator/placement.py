@@ -214,7 +214,7 @@ class Card(Struct, frozen=True):
         return usable - round((1 - self.cache_share) * max(usable - beside_cache, 0))
 
 
-@by_identity_up_to(_MOST_CARDS)
+@by_identity_up_to(_MOST_CARDS)  # 1.10 of reports, 1.03 of lines
 def card_of(
     gpu: Gpu | None, backend: str | None, framework: Framework, knowledge: Knowledge
 ) -> Card:

@@ -14,6 +14,7 @@ from typing import TypedDict, TypeVar
 from msgspec import Struct
 
 from advisor.errors import RequestError, UserError
+from advisor.files import table_rows
 from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.types import Gpu, Knowledge, ModelRecord
 from advisor.memo import decoded, table
@@ -27,18 +28,19 @@ _BOARD = re.compile(
 )
 _SIZE = re.compile(r"\d+gb")
 
-_GPU_REWRITES = (
-    (re.compile(r"(?:\bmig[ -])?\b(\d)g\.(\d+)gb\b"), r"mig \1slices \2gb"),
-    (re.compile(r"\blaptop\b"), "mobile"),
-    (re.compile(r"\bmax[ -]?q\b"), "maxq"),
-    (re.compile(r"\b(\d+)[ -]?(?:gib|gb|g)\b"), r"\1gb"),
-    (re.compile(r"\b(\d+)[ -](?:gpu[ -])?cores?\b"), r"\1core"),
-    (re.compile(r"\b(rtx|gtx|rx)(?=[a-z]?\d)"), r"\1 "),
-    (re.compile(r"\b(rtx) ?(\d)k(?=pro\b|\b)"), r"\1 \g<2>000"),
-    (re.compile(r"\b(\d{4})(ti|super|xtx|xt|gre|pro)\b"), r"\1 \2"),
-    (re.compile(r"\bti(super)\b"), r"ti \1"),
-    (re.compile(r"\bgaudi(\d)\b"), r"gaudi \1"),
-)
+
+def spellings(use: str) -> Sequence[tuple[str, str]]:
+    """Give the expressions of ``name_spellings.tsv`` for a use, each with what is written."""
+    rows = table_rows("name_spellings.tsv")
+    return [(pattern, written) for kind, pattern, written in rows if kind == use]
+
+
+def card_spellings(use: str) -> Sequence[tuple[re.Pattern[str], str]]:
+    """The same for names of cards, compiled; a _ is a space."""
+    return [(re.compile(how), written.replace("_", " ")) for how, written in spellings(use)]
+
+
+_GPU_REWRITES = card_spellings("card")
 _WORD = re.compile(r"[^\W_]+")
 _MODEL_WORD = re.compile(
     r"a\d+(?:\.\d+)?b(?![a-z0-9])|\d+(?:\.\d+)*[bmk](?![a-z0-9])|\d+(?:\.\d+)*|[a-z]+"
@@ -81,6 +83,11 @@ _LATIN = str.maketrans(_CYRILLIC, "ABEKMHOPCTXaceopx")
 _LOOKS_LATIN = re.compile(
     rf"(?<!\w)(?=[\w-]*[A-Za-z0-9])(?=[\w-]*[{_CYRILLIC}])[A-Za-z0-9{_CYRILLIC}-]+(?!\w)"
 )
+
+
+def is_chinese(text: str) -> bool:
+    """Whether it has a character of Chinese, which counts cards in one word with their name."""
+    return any("\u3400" <= one <= "\u9fff" for one in text)
 
 
 def gpu_words(text: str) -> tuple[str, ...]:

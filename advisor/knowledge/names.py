@@ -290,7 +290,7 @@ def _named(table: Mapping[str, R], text: str) -> tuple[R, ...]:
 
 
 # Bulk estimates take 1.15 times as long without, as most name a format.
-@by_identity
+@by_identity  # 1.06 of an advice, 1.02 of lines
 def _index(table: Mapping[str, R]) -> Mapping[str, Sequence[str]]:
     """Key every name and alias of a small table."""
     keys: dict[str, list[str]] = {}

@@ -156,7 +156,6 @@ IN_PYTHON = "transformers"
 """What Python loads that is not told otherwise."""
 
 
-@lru_cache(maxsize=1)
 def starts() -> Sequence[Start]:
     """Every way to start a program, the longest first."""
     found = [Start(r["kind"], tuple(r["words"].split()), r["tool"]) for r in _rows("starts.csv")]

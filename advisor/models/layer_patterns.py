@@ -9,29 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from advisor.files import table_rows
 from advisor.models.architecture import Arch
 
 Kinds = Callable[[Arch], str]
 
-_WORDS: Final = {
-    "full_attention": "F",
-    "attention": "F",
-    "full": "F",
-    "indexed_attention": "F",
-    "deepseek_sparse_attention": "F",
-    "minimax_m3_sparse": "F",
-    "sliding_attention": "S",
-    "chunked_attention": "C",
-    "minicpm4": "F",
-    "lightning-attn": "R",
-    "linear_attention": "R",
-    "recurrent": "R",
-    "mamba": "R",
-    "mamba2": "R",
-    "conv": "R",
-    "mlp": "-",
-    "moe": "E",
-}
+_WORDS: Final = {row[0]: row[1] for row in table_rows("layer_words.tsv")}
 _PATTERN_LETTERS: Final = {letter: letter for letter in "FSCX-E"} | {"L": "R", "c": "R", "?": "F"}
 _MAMBA_LETTERS: Final = {"M": "R", "*": "F", "-": "-", "E": "E", "O": "-"}
 

@@ -19,20 +19,21 @@ from msgspec.structs import replace
 
 from advisor.errors import RequestError, UserError, raise_problems
 from advisor.knowledge.catalogue import MOST_CARDS, Cards, put_together
-from advisor.knowledge.index import by_text, cards_printed
+from advisor.knowledge.index import by_text, cards_printed, is_chinese
 from advisor.knowledge.names import find_model
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.models.hub_names import has_hub_form
 from advisor.reading.known import (
     ModelRead,
     Reading,
-    is_chinese,
     known_card,
     known_model,
     listed,
     namesakes,
+    siblings,
     tells_instruct,
     told,
+    with_size,
 )
 from advisor.reading.name_parts import unsized_card
 from advisor.units import GIB
@@ -84,7 +85,7 @@ def find_gpu(knowledge: Knowledge, text: str) -> Gpu:
         return gpu
     part = _read(knowledge, text) or _unknown(knowledge, text)
     if part.others or (part.count or 1) > 1:
-        names = [part.gpu.name, *(other.name for other in part.others)]
+        names = [*dict.fromkeys(map(with_size, (part.gpu, *part.others)))]
         raise RequestError(
             f"'{text}' names several cards: {listed(names)}.", hint="Write one of these."
         )
@@ -292,6 +293,9 @@ def _read(
     else:
         others = tuple(knowledge.gpus[other] for other in namesakes(knowledge, name, gpu))
         how = f", the one of {(gpu.released or '')[:4]}" if others else ""
+        if not others and (gpu.not_for_sale or "").startswith("made for") and gpu.name != name:
+            others = tuple(one for one in siblings(knowledge, gpu) if one.not_for_sale is None)
+            how = f", {gpu.not_for_sale}"
         found = Reading(gpu, None, others, how)
         if not others and not unusual:
             return _Part(gpu, count)

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from advisor.errors import RequestError
 from advisor.files import table_rows
-from advisor.knowledge.index import model_words, plain_key
+from advisor.knowledge.index import model_words, plain_key, spellings
 from advisor.knowledge.names import find_format_candidates
 from advisor.knowledge.types import Format, Knowledge
 from advisor.reading.name_parts import NameParts, words
@@ -218,40 +218,8 @@ class FormatSaid(Struct, frozen=True):
     """The name without it, in lower case."""
 
 
-_WORDS: Final[Sequence[tuple[str, str]]] = (
-    (r"oq([34568])e?", "MLX N-bit"),
-    (r"q4b?f(?:16|32)_[01](?:[-_ ]?mlc)?", "Q4_0"),
-    (r"q3f(?:16|32)_[01](?:[-_ ]?mlc)?", "Q3_K_S"),
-    (r"nvfp4a?(16)?([-_ ]?w4a(4|16))?|fp4", "NVFP4"),
-    (r"mxfp4([-_ ]?moe)?", "MXFP4"),
-    (r"mxfp8", "MXFP8"),
-    (r"(w4a16|int4)([-_ ]a?sym)?[-_ ]?(auto[-_ ]?round|gptq([-_ ]inc)?)", "GPTQ 4-bit"),
-    (r"auto[-_ ]?round([-_ ]?(w4a16|int4|4[-_ ]?bits?))?", "GPTQ 4-bit"),
-    (r"(gptq[-_ ])?int4[-_ ]int8mix", "INT4-INT8Mix"),
-    (r"gptq[-_ ]?(?:int([38])|([38])[-_ ]?bits?|w(8)a16)", "GPTQ N-bit"),
-    (r"awq[-_ ]?(int8|8[-_ ]?bits?)|((awq|int8)[-_ ]?)?w8a16([-_ ]?(awq|int8))?", "GPTQ 8-bit"),
-    (r"gptq([-_ ]?(int4|4[-_ ]?bits?|w4a16|\d+g))?|4[-_ ]?bits?[-_ ]?gptq", "GPTQ 4-bit"),
-    (r"(awq|int4|4[-_ ]?bits?)[-_ ]awq|awq([-_ ]?(int4|4[-_ ]?bits?|w4a16|marlin))?", "AWQ 4-bit"),
-    (r"(int4[-_ ]?)?w4a16([-_ ]?int4)?", "GPTQ 4-bit"),
-    (r"(fp8[-_ ]?)?(w8a8[-_ ]?fp8|fp8[-_ ]?w8a8)|(?<!w8a8[-_ ])fp8([-_ ]?e4m3|[-_ ]?kv)?", "FP8"),
-    (r"(int8[-_ ]?)?w8a8([-_ ]?int8)?|smoothquant", "INT8 W8A8"),
-    (r"(bnb|bitsandbytes)[-_ ]?(4[-_ ]?bits?|nf4|int4)|4[-_ ]?bits?[-_ ]?bnb|nf4", "NF4"),
-    (r"(bnb|bitsandbytes)[-_ ]?(8[-_ ]?bits?|int8)|8[-_ ]?bits?[-_ ]?bnb", "INT8 (bitsandbytes)"),
-    (r"(?:mlx[-_ ]?)?dwq[-_ ]?([3-68])[-_ ]?bits?|([3-68])[-_ ]?bits?[-_ ]?dwq", "MLX N-bit"),
-    (r"mlx[-_ ]?([3-68])[-_ ]?bits?|([3-68])[-_ ]?bits?[-_ ]?mlx|mlx[-_ ]?q([3-68])", "MLX N-bit"),
-    (r"hqq([-_ ]?4[-_ ]?bits?)?|4[-_ ]?bits?[-_ ]?hqq", "HQQ 4-bit"),
-    (r"eetq", "EETQ"),
-    (r"exl2", "EXL2"),
-    (r"exl3", "EXL3"),
-    (r"int([3-68])|([3-68])[-_ ]?bits?", "INTN"),
-    (r"bf16|bfloat16", "BF16"),
-    (r"fp16|f16|float16", "FP16"),
-    (r"fp32|f32|float32", "F32"),
-)
-"""Words of a name -> the format, the first that is found; N is the number that they hold."""
-
 _PATTERNS: Final = tuple(
-    (rf"(?<![a-z0-9])(?:{spelled})(?![a-z0-9])", name) for spelled, name in _WORDS
+    (rf"(?<![a-z0-9])(?:{spelled})(?![a-z0-9])", name) for spelled, name in spellings("format")
 )
 """Compiled when the first name is read: a plain start reads none."""
 
@@ -336,7 +304,6 @@ class Tag(Struct, frozen=True):
     """Its file, where that is clearly larger than the format gives."""
 
 
-@cache
 def _tags() -> Mapping[str, Mapping[str, Tag]]:
     """Read the tags by name of the family, the default one first."""
     found: dict[str, dict[str, Tag]] = {}
@@ -356,7 +323,7 @@ def _words(name: str) -> frozenset[str]:
     return frozenset(re.findall(r"[a-z]+|\d+(?:\.[1-9])*", name.casefold()))
 
 
-@cache
+@cache  # 1.26 of an advice for Ollama
 def _holding() -> Mapping[tuple[str, str], Tag]:
     return {(tag.model.casefold(), tag.precision): tag for tag in reversed(_of_models())}
 

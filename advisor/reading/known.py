@@ -41,11 +41,6 @@ _MOST_LISTED = 8
 _MOST_SAID = 4
 
 
-def is_chinese(text: str) -> bool:
-    """Whether it has a character of Chinese, which counts cards in one word with their name."""
-    return any("\u3400" <= one <= "\u9fff" for one in text)
-
-
 class Reading(Struct, frozen=True):
     """What a name was taken for."""
 
@@ -65,11 +60,12 @@ def told(reading: Reading, text: str, count: int = 1) -> str:
     boards = [other for other in reading.others if other.name != reading.gpu.name]
     if not boards:
         return line
-    names = list(dict.fromkeys(map(_with_size, boards)))
+    names = list(dict.fromkeys(map(with_size, boards)))
     return f"{line} It could also be {listed(names, _MOST_SAID)}."
 
 
-def _with_size(gpu: Gpu) -> str:
+def with_size(gpu: Gpu) -> str:
+    """Give a card's name with its memory, where the name has not that and it is one of several."""
     several = gpu.vram_bytes is None or gpu.vram_bytes == max(gpu.vram_sizes, default=0)
     size = "" if several else f"{(gpu.vram_bytes or 0) / GIB:g} GB"
     return gpu.name if not size or size in gpu.name else f"{gpu.name} ({size})"
@@ -154,21 +150,30 @@ def known_card(knowledge: Knowledge, text: str) -> Gpu | None:
     return replace(found[0], vram_bytes=size) if len(found) == 1 else None
 
 
-def siblings(knowledge: Knowledge, gpu: Gpu) -> tuple[str, ...]:
-    """Name the other boards of this model that are sold and differ in memory or bandwidth.
+def was_sold(gpu: Gpu) -> bool:
+    """Whether people have it as its maker sold it, new or used by now."""
+    return not gpu.not_for_sale or gpu.not_for_sale.startswith("sold used")
 
-    RTX 3080 (10 GB) has the sibling RTX 3080 12 GB.
+
+def siblings(knowledge: Knowledge, gpu: Gpu) -> tuple[Gpu, ...]:
+    """Give the other boards of this model that its maker has sold and that differ in memory.
+
+    RTX 3080 (10 GB) has the sibling RTX 3080 12 GB, a board that comes in two sizes the other.
     """
     base = _base(gpu.name, gpu.vendor)
     words = frozenset(gpu_words(" ".join(base)))
-    return tuple(
-        other.name
-        for other in (knowledge.gpus[m.name] for m in matches_of(knowledge, words))
-        if other.name != gpu.name
-        and other.not_for_sale is None
+    sizes = () if MAKERS[gpu.vendor].one_memory or gpu.unified_memory else gpu.vram_sizes
+    boards = (knowledge.gpus[m.name] for m in matches_of(knowledge, words))
+    others = tuple(
+        other
+        for other in boards
+        if was_sold(other)
+        and other.architecture == gpu.architecture
+        and other.vram_bytes != gpu.vram_bytes
         and _base(other.name, other.vendor) == base
-        and (other.vram_bytes, other.bandwidth_bytes_s) != (gpu.vram_bytes, gpu.bandwidth_bytes_s)
     )
+    own = (replace(gpu, vram_bytes=size) for size in sizes if size != gpu.vram_bytes)
+    return (*others, *own)
 
 
 def namesakes(knowledge: Knowledge, text: str, gpu: Gpu) -> tuple[str, ...]:
@@ -219,8 +224,18 @@ def size_after_colon(text: str, size_text: str) -> int:
         raise RequestError(f"'{text}': {bad}", hint="Write NAME:SIZE.") from None
 
 
+def of_laptops(knowledge: Knowledge, gpu: Gpu, marks: frozenset[str]) -> str:
+    """Say that a card is for laptops where only its memory tells so: ``RTX 4080 12GB``."""
+    core = gpu_form(gpu.name, gpu.vendor, gpu.name).core - marks
+    desk = known_card(knowledge, " ".join(word for word in core if not is_size_word(word)))
+    if desk is None or desk.segment == gpu.segment or not desk.vram_bytes:
+        return ""
+    return f", a part of laptops (the card for desktops has {desk.vram_bytes / GIB:g} GB)"
+
+
 def no_such_size(knowledge: Knowledge, text: str, cards: Sequence[Gpu], size: int) -> RequestError:
     """Say that none of these cards has this memory, and which they have."""
+    cards = [gpu for gpu in cards if was_sold(gpu)] or cards
     known = sorted({size for gpu in cards for size in sizes_of(gpu)})
     sizes = f" ({', '.join(f'{bytes_ / GIB:g} GB' for bytes_ in known)})" if known else ""
     least, most = open_range(knowledge)
@@ -362,34 +377,6 @@ def read_format(knowledge: Knowledge, text: str) -> FormatRead:
         if found is None:
             raise
         return FormatRead(*found)
-
-
-_NOTHING_SAID: Final = re.compile(r"none|default|auto|original|published|any|native", re.IGNORECASE)
-_UNPACKED: Final = re.compile(
-    r"(?:un|non[- ]?|not )quanti[sz]ed|no[- ]quant(?:i[sz]ation)?|full(?:[- ]precision)?"
-    r"|w16a16|(?:fp|bf)16 ?(?:/|or) ?(?:fp|bf)16",
-    re.IGNORECASE,
-)
-_BITS_BESIDE: Final = re.compile(
-    r"(?:(?:torchao|quanto|onnx|openvino|quanti[sz]ed(?: \w\w)?|a?sym|woq)[-_ ]+)?"
-    r"(int\d|\d{1,2}[- ]?bit)s?(?:wo(?:-\d{2,3})?|"
-    r"\s*\((?!bits|exp)[^()]*\)|"
-    r"[-_ ]+(?:quant\w*|weights?|only|wo|precision|b?float(?:16|32)?|a?sym))*",
-    re.IGNORECASE,
-)
-"""A family of formats beside words that say nothing of it: ``4-bit quant``."""
-_KIND_BEHIND: Final = re.compile(r"(?i)(.+?)\s*\((gptq|awq|gguf|mlx|exl[23]|bnb|bitsandbytes)\)")
-"""The kind of file in brackets behind a precision: ``int4 (gptq)``."""
-
-
-def stated(precision: str | None) -> str:
-    """Give the precision that was stated: nothing where the word leaves it open."""
-    text = (precision or "").strip()
-    text = _KIND_BEHIND.sub(r"\2 \1", text) if "(" in text else text
-    if _NOTHING_SAID.fullmatch(text):
-        return ""
-    bits = _BITS_BESIDE.fullmatch(text)
-    return "16-bit" if _UNPACKED.fullmatch(text) else bits[1] if bits else text
 
 
 def is_mix(knowledge: Knowledge, text: str) -> bool:

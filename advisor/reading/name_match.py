@@ -197,7 +197,7 @@ def _only_free(core: Sequence[str], wanted: Sequence[str]) -> bool:
     return not lacks and bool(left) and all(map(_FREE.fullmatch, left))
 
 
-@by_identity
+@by_identity  # 1.13 of questions
 def _by_core(knowledge: Knowledge) -> Mapping[str, Mapping[tuple[str, ...], Sequence[str]]]:
     """Key every spelling of the known models by its words, whatever their order."""
     keys: dict[tuple[str, ...], list[str]] = {}
@@ -209,7 +209,7 @@ def _by_core(knowledge: Knowledge) -> Mapping[str, Mapping[tuple[str, ...], Sequ
     return {"cores": keys}
 
 
-@by_identity
+@by_identity  # 1.04 of 60 questions, 1.14 of 540
 def begun_by(
     knowledge: Knowledge,
 ) -> Mapping[str, Sequence[tuple[tuple[str, ...], ModelRecord]]]:

@@ -347,7 +347,7 @@ class Words(Struct, frozen=True):
 UNSIZED_FILE: Final = "unsized_cards.tsv"
 
 
-@cache
+@cache  # 1.10 of reports, 1.57 of questions
 def words() -> Words:
     """Read the words, once."""
     kinds: dict[str, dict[str, str]] = {}

@@ -12,18 +12,20 @@ from msgspec.structs import replace
 from advisor.errors import RequestError
 from advisor.files import table_rows
 from advisor.knowledge.catalogue import MAKERS, sizes_of
-from advisor.knowledge.index import gpu_core, gpu_words, is_size_word, makers_named, spellings_of
+from advisor.knowledge.index import (
+    gpu_core,
+    gpu_words,
+    is_chinese,
+    is_size_word,
+    makers_named,
+    spellings_of,
+)
 from advisor.knowledge.merit_scale import card_names
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import by_identity
-from advisor.reading.known import Reading, is_chinese, listed
+from advisor.reading.known import Reading, listed
 from advisor.reading.ram import as_computer, computers_named, is_cpu
 from advisor.units import GIB
-
-_MOST = 3
-_LIKE = 0.75
-_OTHERWISE = "Try 'advisor knowledge find WORD'."
-
 
 _OF_MEMORY = r"of|gpus?|cards?|graphics|nvidia|amd|radeon|rocm|cuda"
 ONLY_MEMORY = re.compile(
@@ -340,14 +342,14 @@ def _less_series(known: Mapping[str, frozenset[str]], text: str) -> str:
     """Leave out words that no card, maker or machine is called by: a board's series."""
 
     def put(said: re.Match[str]) -> str:
-        kept = known["cards" if said[2] else "any"]
+        kept = known["cards" if said[2] else "own"]
         return said[0] if said[1].casefold() in kept else " "
 
     less = _SERIES.sub(put, text)
     return less if less != text else ""
 
 
-@by_identity
+@by_identity  # 1.57 of questions
 def _words_of_makers(knowledge: Knowledge) -> Mapping[str, frozenset[str]]:
     """Give every word of a card's name, and those that name makers, brands and machines."""
     said, spelled = card_names(knowledge), spellings_of(knowledge)
@@ -356,12 +358,14 @@ def _words_of_makers(knowledge: Knowledge) -> Mapping[str, frozenset[str]]:
     products = {w for m in said.machines for name in (m.name, *m.aliases) for w in gpu_words(name)}
     brands = {word for maker in MAKERS.values() for word in maker.words}
     boards = {phrase for phrase in said.words if " " not in phrase}
+    own = frozenset(word for word in cards | boards if _LETTERS.fullmatch(word))
     series = cards & {"jetson", "instinct", "ultra", "super", "mobile"} | {"laptop"}
     made = frozenset(w for w in products | brands | boards | series if _LETTERS.fullmatch(w))
-    return {"any": frozenset(cards | noise) | made, "made": made, "cards": frozenset(cards)}
+    whole = frozenset(cards | noise) | made
+    return {"any": whole, "made": made, "cards": frozenset(cards), "own": own | made}
 
 
-@by_identity
+@by_identity  # 1.27 of questions
 def _noise(knowledge: Knowledge) -> Mapping[str, Sequence[tuple[str, ...]]]:
     """Give the words that mean nothing by the first of them, the longest phrases first."""
     found: dict[str, list[tuple[str, ...]]] = {}

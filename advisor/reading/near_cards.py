@@ -98,7 +98,7 @@ def _all_apart(knowledge: Knowledge, said: Sequence[str]) -> Iterator[tuple[_Spe
             yield one, apart
 
 
-@by_identity
+@by_identity  # 1.13 of questions
 def _by_word(knowledge: Knowledge) -> Mapping[str, Sequence[_Spelled]]:
     """Key every spelling by the words that tell it from others."""
     usual = card_names(knowledge).usual

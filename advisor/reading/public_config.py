@@ -9,7 +9,6 @@ from msgspec import Raw, Struct, json
 from msgspec.structs import replace
 
 from advisor.knowledge.types import ModelRecord
-from advisor.memo import by_identity
 from advisor.models.architecture import INTERMEDIATE
 from advisor.models.architectures import class_defaults, family_of, part_defaults
 from advisor.models.architectures.tables import FAMILIES
@@ -324,7 +323,6 @@ def alike_known(
     )
 
 
-@by_identity
 def widths_of(stored: Mapping[str, Raw]) -> Mapping[str, Widths]:
     """Give the widths of every known model that can be sized, by shapes as they are stored."""
     decoder = json.Decoder(Widths | str)

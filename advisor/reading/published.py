@@ -186,12 +186,12 @@ def unpacked_name(name: str) -> str:
     return name
 
 
-@cache
+@cache  # 3.2 of reports, 2.3 of questions
 def packings_of(hf_id: str) -> Mapping[str, str]:
     """Find the repositories that publish a model in other formats: format -> ``publisher/name``.
 
     They have its name with nothing but words of packing behind it, and its sizes. The publisher's
-    own goes first, then the most downloaded. Without what is kept a plan takes 1.05 times as long.
+    own goes first, then the most downloaded.
     """
     publisher, _, name = hf_id.partition("/")
     begun, found = [*beginning(name)], _seen_elsewhere(hf_id)
@@ -235,12 +235,9 @@ def _listed_in(begun: Iterable[PublicModel], hf_id: str) -> PublicModel | None:
     return next((one for one in copies if not is_packed(one)), None)
 
 
-@cache
+@cache  # 1.17 of an advice, 3.9 of reports
 def gguf_repos_of(hf_id: str) -> Sequence[str]:
-    """List the GGUF repositories of a model: those the list has of it, and of copies of it.
-
-    Without what is kept a warm answer takes 1.2 times as long.
-    """
+    """List the GGUF repositories of a model: those the list has of it, and of copies of it."""
     own = listed_as(hf_id)
     if own is None:
         return ()

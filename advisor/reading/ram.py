@@ -266,12 +266,9 @@ def _pair(text: str) -> tuple[str, str]:
     return name, rate
 
 
-@cache
+@cache  # 1.05 of 60 questions
 def _by_model() -> Mapping[str, Sequence[tuple[frozenset[str], Cpu]]]:
-    """Give the processors by the word of their names that numbers them.
-
-    Without what is kept sentences take 1.3 times as long.
-    """
+    """Give the processors by the word of their names that numbers them."""
     found: dict[str, list[tuple[frozenset[str], Cpu]]] = {}
     for cpu in cpus().values():
         words = _words(cpu.name)
@@ -353,7 +350,7 @@ _MARKS = (
 _SIZED = r"\s+(?:with\s+)?\d+\s?gi?b\b"
 
 
-@cache
+@cache  # 5.4 of 540 questions
 def computers_named() -> Mapping[str, re.Pattern[str]]:
     """Give what finds products by kind: ``laptop``, ``desktop``, and ``maker`` for a board's."""
     rows = table_rows(_PRODUCTS)

@@ -14,7 +14,6 @@ from advisor.knowledge.catalogue import MAKERS, PROCESSOR, Cards
 from advisor.knowledge.merit import use_said
 from advisor.knowledge.merit_scale import card_names
 from advisor.knowledge.types import Knowledge
-from advisor.memo import by_identity
 from advisor.reading import find_cards
 from advisor.reading.name_parts import SIZE
 from advisor.reading.near import ONLY_MEMORY, in_english
@@ -135,7 +134,6 @@ def board_words(knowledge: Knowledge) -> AbstractSet[str]:
     return boards | {word for one in MAKERS.values() for word in one.words}
 
 
-@by_identity
 def boards_with_figures(knowledge: Knowledge) -> Mapping[str, re.Pattern[str]]:
     """Give what finds series of boards that bear a figure, ``Ventus 2X``, which counts nothing."""
     named = (re.escape(one) for one in card_names(knowledge).words if re.search(r" .*\d", one))

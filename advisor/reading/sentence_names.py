@@ -244,7 +244,7 @@ _FINDERS: Mapping[str, Callable[[str, Knowledge], str | None]] = {
 """In this order: a format of two words may begin with the name of a framework."""
 
 
-@by_identity
+@by_identity  # 4.3 of questions
 def vocabulary(knowledge: Knowledge) -> Mapping[str, frozenset[str]]:
     """Give the words that names of each kind are made of."""
     formats = knowledge.formats.values()

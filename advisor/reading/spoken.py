@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from advisor.errors import RequestError
 from advisor.knowledge.catalogue import MAKERS, can_have, sizes_of
 from advisor.knowledge.index import (
+    card_spellings,
     gpu_form,
     gpu_words,
     is_board_word,
@@ -28,7 +29,7 @@ from advisor.knowledge.index import (
 from advisor.knowledge.merit_scale import Machine, card_names
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import by_identity
-from advisor.reading.known import Reading, no_such_size, told_apart
+from advisor.reading.known import Reading, no_such_size, of_laptops, told_apart
 from advisor.reading.near import (
     larger_chip,
     less_noise,
@@ -43,28 +44,10 @@ from advisor.units import GIB
 
 _LONGEST, _MOST_BARE = 200, 1536  # the latter GB that a number without a unit is taken for
 _SIZES = re.compile(
-    r"(?<![\d.])(?<!\b[a-z])(\d{1,4})[ -]?g(?:igabytes?|igs?|i?b|i?o)?(?:s|ytes?)?(?!\w|\.\d)"
+    r"(?<![\d.])(?<!\b[a-z])(\d{1,4})[ -]?g(?:igabytes?|iga?s?|i?b|i?o)?(?:s|ytes?)?(?!\w|\.\d)"
 )
 _MEGABYTES = re.compile(r"(?<![a-z0-9.])(\d{4,6})[ -]?(?:mib|mio|mb|mo)(?![a-z0-9])")
-_APART = (
-    (re.compile(r"\bnotebook\b"), "laptop"),
-    (re.compile(r"\b\d+gb +(?:v?ram )?[adr]\w+ed (?:from|of|out of) +(\d+)(?:gb)?"), r"\1gb"),
-    (re.compile(r"\bm(?=[1-5]\b)(.*)\(?\b(\d\d) gpus?\b(?! ?core)"), r"m\1 \2core"),
-    (re.compile(r"\(?\bm\w*\d+,\d+\)?|\bsm[_ ]?\d+\b|(?<=\d)gpus?\b|/pcie/sse2"), " "),
-    (re.compile(r"@?\s*\b\d{2,3} ?w(?:atts?)?\b"), " "),
-    (re.compile(r"\b\d+.(?:cpu.)?cores?(?: cpu\b|\b(?=.*gpu.core))"), " "),
-    (re.compile(r"\b(\d+)[ -]?gpu[ -]?cores?\b"), r"\1core"),
-    (re.compile(r"\b(lpddr\dx?|ddr\d)[ -]\d{4,5}(?: ?m(?:t/?s|hz))?\b"), r"\1"),
-    (re.compile(r"\b\d\d(?:\.\d)?[ -]?(?:inch(?:es)?\b|\"|\u2033)"), " "),
-    (re.compile(r"\b((?:[rg]tx )?\d{4}(?: ?ti)?) ?(?:laptop|mobile)\b"), r"\1 mobile"),
-    (re.compile(r"\b((?:1[06]|[2-5]0)\d\d(?: ti)?) ?(?<!ti)m\b"), r"\1 mobile"),
-    (re.compile(r"\b(\d{4}) ?d\b"), r"\1 d"),
-    (re.compile(r"\b(hx(?=\d{3}\b)|(?:arc|pro|radeon)(?=\d))"), r"\1 "),
-    (re.compile(r"\b(?:arc|alchemist) (?=(?:3[158]|[57][357])0m?\b)"), "arc a"),
-    (re.compile(r"\bbattlemage b?(?=[567]\d\b|5[78]0\b)|\bb(?=\d{2,3} battlemage)"), "arc b"),
-    (re.compile(r"\b(\d{4}) ?tis\b"), r"\1 ti super"),
-    (re.compile(r"\b(mi ?\d{3}) (?=[ax]\b)"), r"\1"),
-)
+_APART = card_spellings("card said")
 _SUPER = re.compile(r"(?<!\d)(\d{4}(?: ?ti)?) ?s\b", re.IGNORECASE)
 _PLURAL = re.compile(r"\b((?:[a-z]+ ?)?\d+(?: ?(?:ti|xt|xtx|gb?))?)['\u2019]?s\b", re.IGNORECASE)
 _SERIES = re.compile(r"\b[gr]tx(?![a-z])", re.IGNORECASE)
@@ -73,6 +56,7 @@ _NO_SERIES = ", which is no "
 _DENIED = re.compile(r"\b(?:non|not)[\s-]+(?:the\s+)?[a-z]+\b", re.IGNORECASE)
 _BRACKETED = re.compile(r"\[([^\]]{2,})\]")  # where lspci writes the card, behind its chip
 _LETTER_L = re.compile(r"(?<=\d)[li]+|[li](?=\d)", re.IGNORECASE)
+_FEWEST = 0.65  # of a chip's cores; the makers' other versions of one name have 0.7 to 0.9 of them
 _MEMORY, _CORES = re.compile(r"(?:lp|g)?ddr\w+|hbm\w*"), re.compile(r"\d+core")
 _CHIP = re.compile(r"gfx\d{3,4}[a-f]?")  # as drivers of AMD print it; the card's name says which
 _YEAR = re.compile(r"20[12]\d")
@@ -253,7 +237,7 @@ class _Asked(Struct, frozen=True):
             usual = self._usual(tier)
             if usual is None and len({_model(one.gpu) for one in tier}) > 1:
                 raise several_cards(text, [one.gpu for one in tier])
-            chosen = usual or min(tier, key=lambda one: (-one.named, *_least(one)))
+            chosen = usual or min(tier, key=lambda one: (-one.named, *_least(one.gpu)))
             named = [one for one in tier if one.named == chosen.named]
             smallest = ", the smallest of that name" if len(named) > 1 else ""
             why = ", the usual one" if usual else smallest
@@ -265,7 +249,11 @@ class _Asked(Struct, frozen=True):
             )
         count = self.machine.count if self.machine else None
         several = any(other.name != gpu.name for other in others)
-        return Reading(gpu, count, others, f"{memory}{why if several else ''}{too}")
+        cores = "".join(_fewer_cores(w, gpu) or "" for w in words_of(text) if _CORES.fullmatch(w))
+        tells = chosen.size and chosen.unsaid & _PORTABLE
+        laptop = of_laptops(self.knowledge, gpu, _PORTABLE) if tells else ""
+        how = f"{memory}{cores}{why if several else ''}{too}{laptop}"
+        return Reading(gpu, count, others, how)
 
     def _usual(self, tier: Sequence[_Candidate]) -> _Candidate | None:
         by_name = {one.gpu.name: one for one in tier}
@@ -313,11 +301,25 @@ def _is_figure(word: str, gpu: Gpu) -> bool:
     if _MEMORY.fullmatch(word):
         return (gpu.vram_type or "").casefold().startswith(word)
     if _CORES.fullmatch(word):
-        return gpu.cores == int(word[:-4])
+        return _fewer_cores(word, gpu) is not None
     return word in _architecture_words(gpu.architecture)
 
 
-@cache
+def _fewer_cores(word: str, gpu: Gpu) -> str | None:
+    """Remark on a count of cores, empty for the chip's own; None where no chip of the name has it.
+
+    Makers sell one chip with some of its cores switched off under the same name.
+    """
+    own, said = gpu.cores or 0, int(word[:-4])
+    if said == own:
+        return ""
+    whole = gpu.unified_memory and not any(_CORES.fullmatch(w) for w in gpu_words(gpu.name))
+    if not (whole and _FEWEST * own <= said < own):
+        return None
+    return f", sized as the one with {own} GPU cores"
+
+
+@cache  # 1.14 of questions
 def _architecture_words(name: str) -> frozenset[str]:
     """Cut the name of an architecture, of which there are some dozens: ``RDNA 4.0``, ``RDNA4``."""
     short = name.removesuffix(".0").replace(" ", "")
@@ -338,14 +340,15 @@ def _sized(one: _Candidate) -> Gpu:
     return replace(one.gpu, vram_bytes=one.size) if one.size else one.gpu
 
 
-def _least(one: _Candidate) -> tuple[float, float]:
-    return min(sizes_of(one.gpu), default=float("inf")), one.gpu.bandwidth_bytes_s or 0.0
+def _least(gpu: Gpu) -> tuple[float, bool, float]:
+    size = min(sizes_of(gpu), default=float("inf"))
+    return size, "Max-Q" in gpu.name, gpu.bandwidth_bytes_s or 0.0
 
 
 # ---- machines and words that mean nothing
 
 
-@by_identity
+@by_identity  # 2.5 of questions
 def _machines(knowledge: Knowledge) -> Sequence[tuple[tuple[str, ...], Machine]]:
     """Give every name of a machine by its words, the longest first."""
     named = (

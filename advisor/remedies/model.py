@@ -71,12 +71,14 @@ def propose(base: Base, *_: object) -> Iterator[Option]:
 def _next_smaller(base: Base, smaller: Sequence[Model], tried: Collection[str]) -> Iterator[Option]:
     """The next smaller of the series that fits, though outdone: prompts and tools carry over."""
     own, oldest = base.scenario.model, base.knowledge.policy["peer_oldest_year"]
-    least = max(min(own.parameters * _LEAST_OF_A_STEP, _LARGE), _SMALL)
+    alike = [m for m in smaller if m.family == own.family and _series(m) == _series(own)]
+    mixtures = [m.parameters for m in alike if m.shape.moe and own.shape.moe]
+    next_one = max(mixtures, default=_LARGE)
+    least = max(min(own.parameters * _LEAST_OF_A_STEP, _LARGE, next_one), _SMALL)
     if (own.released or "") < f"{oldest:.0f}":
         least = max(least, _LARGE)
-    steps = (m for m in smaller if m.family == own.family and m.parameters >= least)
-    alike = (_in_best_format(base, m, REMEDY) for m in steps if _series(m) == _series(own))
-    found = next(filter(None, alike), None)
+    steps = (_in_best_format(base, m, REMEDY) for m in alike if m.parameters >= least)
+    found = next(filter(None, steps), None)
     if found and found.scenario.model.name not in tried:
         yield found
 
@@ -86,8 +88,8 @@ def _merit(base: Base, model: Model | ModelRow) -> float:
 
 
 def _series(model: Model) -> str:
-    """Give a name up to its first number: ``qwen3``, ``llama-3.1``."""
-    return re.split(r"(?<=\d)(?![\d.])", model.name.lower(), maxsplit=1)[0]
+    """Give a name up to its first number or its size: ``qwen3``, ``llama-3.1``, ``gpt-oss-``."""
+    return re.split(r"(?<=\d)(?![\d.b])|(?<![\d.])(?=[\d.]+b)", model.name.lower(), maxsplit=1)[0]
 
 
 def _not_outdone(base: Base, model: Model, options: Sequence[Option]) -> Option | None:

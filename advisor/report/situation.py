@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _BEYOND_NOMINAL = 0.02
 WRITES = frozenset({"text", "vision"})
 """What models take in that answer in text."""
-_ALWAYS_SHOWN = 4
+_ALWAYS_SHOWN, _LITTLE_RAM = 4, 8 * GIB
 """Remedies that a report has room for in any case (``prose``)."""
 LONG_CONTEXT_TOKENS = 8192
 """From here on sentences say for which part of a conversation a speed holds."""
@@ -281,6 +281,15 @@ def _of_offload(way: Callable[[Recommendation], str]) -> Writer:
     return lambda doc: way(found) if (found := _offload(doc)) else ""
 
 
+def _ram_rest(doc: Advice) -> str:
+    """What that change leaves of the stated RAM, where that is little for a system."""
+    found, stated = _offload(doc), doc.scenario.ram_bytes
+    if found is None or not stated:
+        return ""
+    left = stated - found.after.host_bytes
+    return f.rest(stated, found.after.host_bytes) if left < _LITTLE_RAM else ""
+
+
 def _ram_needed(doc: Advice) -> float | None:
     needed = doc.facts.get("host.ram_needed")
     return needed if isinstance(needed, float | int) and not isinstance(needed, bool) else None
@@ -346,6 +355,7 @@ WRITERS: Mapping[str, Writer] = {
     "request.placement": memory.split_of,
     "request.missing_figures": _missing,
     "framework.places_layers": lambda d: flag(places_layers(d)),
+    "framework.left_card": lambda d: flag(bool(d.facts.get("framework.left_card"))),
     "framework.backend_unusual": lambda d: flag(d.scenario.backend_usual is False),
     "speed.measured": lambda d: flag(_measured(d)),
     "speed.modelled": _modelled,
@@ -363,6 +373,7 @@ WRITERS: Mapping[str, Writer] = {
     ),
     "host.ram_offload": _of_offload(lambda i: f.amount(i.after.host_bytes)),
     "host.ram_option": _of_offload(lambda i: str(i.rank)),
+    "host.ram_rest": _ram_rest,
     "host.ram_short": lambda d: flag(_ram_alone(d) or (_ram_lacks(d) and places_layers(d))),
     "host.ram_alone": lambda d: flag(_ram_alone(d)),
 }

@@ -51,7 +51,7 @@ class Test(Struct, frozen=True, omit_defaults=True, dict=True):
     """The condition as the expert wrote it, for explanations: ``at most 5 %``."""
     source: Source | None = None
 
-    @cached_property
+    @cached_property  # 1.05 of reports
     def check(self) -> Check:
         """Whether it holds of facts as in ``value_of``; made once, as every what-if asks."""
         return _check_of(self)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from advisor.memo import by_identity
 from advisor.models.shape import Recurrent
 from advisor.runtimes.base import (
     FLOAT_BYTES,
@@ -234,12 +233,8 @@ class _Buffers(Struct):
     """
 
 
-@by_identity
 def _graph_shape(model: Model) -> _GraphShape:
-    """Collect a model's widths for the buffer formulas.
-
-    Without what is kept lines of ``estimate`` take 1.02 times the instructions.
-    """
+    """Collect a model's widths for the buffer formulas."""
     shape = model.shape
     h, heads = shape.hidden, shape.heads
     q, kv = heads * shape.head_dim, shape.kv_heads * shape.head_dim

@@ -22,10 +22,11 @@ from advisor.reading.format_patterns import (
     said_in,
     why_unread,
 )
-from advisor.reading.known import read_format, stated
+from advisor.reading.known import read_format
 from advisor.scenario import divides, sharing, support, ways_for
 from advisor.scenario.capability import has_slow_kernels, is_obtainable
 from advisor.scenario.instead import Held, Way
+from advisor.scenario.setting_kinds import stated
 from advisor.scenario.settings import Request
 
 Caches = tuple[str, ...]

@@ -290,7 +290,7 @@ class _Files(Struct, frozen=True):
 _HEADS, _BESIDE = "mtp", "also"  # before a line of such a repository
 
 
-@cache
+@cache  # 1.32 of an advice, 4.1 of reports
 def _files() -> _Files:
     rows = table_rows(GGUF_FILE)
     usual = [(r[1], _tags(r[2]), float(r[3]), "".join(r[4:])) for r in rows if r[0] == "*"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -125,3 +126,31 @@ def quantities(setting: Setting, text: str) -> Mapping[str, object]:
     size, kind = read_ram(text)
     pairs = ((setting.name, size), (setting.also, kind and str(kind)))
     return {name: value for name, value in pairs if value}
+
+
+_NOTHING_SAID: Final = re.compile(r"none|default|auto|original|published|any|native", re.IGNORECASE)
+_UNPACKED: Final = re.compile(
+    r"(?:un|non[- ]?|not )quanti[sz]ed|no[- ]quant(?:i[sz]ation)?|full(?:[- ]precision)?"
+    r"|w16a16|(?:fp|bf)16 ?(?:/|or) ?(?:fp|bf)16",
+    re.IGNORECASE,
+)
+_BITS_BESIDE: Final = re.compile(
+    r"(?:(?:torchao|quanto|onnx|openvino|quanti[sz]ed(?: \w\w)?|a?sym|woq)[-_ ]+)?"
+    r"(int\d|\d{1,2}[- ]?bit)s?(?:wo(?:-\d{2,3})?|"
+    r"\s*\((?!bits|exp)[^()]*\)|"
+    r"[-_ ]+(?:quant\w*|weights?|only|wo|precision|b?float(?:16|32)?|a?sym))*",
+    re.IGNORECASE,
+)
+"""A family of formats beside words that say nothing of it: ``4-bit quant``."""
+_KIND_BEHIND: Final = re.compile(r"(?i)(.+?)\s*\((gptq|awq|gguf|mlx|exl[23]|bnb|bitsandbytes)\)")
+"""The kind of file in brackets behind a precision: ``int4 (gptq)``."""
+
+
+def stated(precision: str | None) -> str:
+    """Give the precision that was stated: nothing where the word leaves it open."""
+    text = (precision or "").strip()
+    text = _KIND_BEHIND.sub(r"\2 \1", text) if "(" in text else text
+    if _NOTHING_SAID.fullmatch(text):
+        return ""
+    bits = _BITS_BESIDE.fullmatch(text)
+    return "16-bit" if _UNPACKED.fullmatch(text) else bits[1] if bits else text

@@ -64,7 +64,7 @@ def problems_of(card: str = CARD, model: str = MODEL, sources: bytes = SOURCES) 
 
 
 def test_holds_every_card_and_model_of_the_reference_tables(knowledge: Knowledge) -> None:
-    assert len(knowledge.gpus) == 752
+    assert len(knowledge.gpus) == 754
     assert len(knowledge.models) >= 314
 
 
@@ -251,7 +251,7 @@ def test_an_overlay_replaces_records_and_adds_new_ones(tmp_path: Path) -> None:
         + "  replaces: GeForce RTX 4090\n"
     )
     mine = load_knowledge(tmp_path)
-    assert len(mine.gpus) == 753
+    assert len(mine.gpus) == 755
     assert mine.gpus["GeForce RTX 4090"].bandwidth_bytes_s == 1010e9
     assert mine.gpus["GeForce RTX 4090"].launch_price_usd is None
     assert load_knowledge().gpus["GeForce RTX 4090"].bandwidth_bytes_s == 1008e9

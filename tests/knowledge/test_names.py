@@ -137,8 +137,8 @@ def test_a_size_picks_or_sets_the_memory(
 @pytest.mark.parametrize(
     ("text", "fragment"),
     [
-        ("Apple M5", "NAME:SIZE"),
-        ("Radeon 8050S", "NAME:SIZE"),
+        ("Apple M5", "names several cards: Apple M5 (16 GB), Apple M5 (24 GB)"),
+        ("Arc Graphics 112EU Mobile", "NAME:SIZE"),
         ("RTX 4090:40GB", "no such card has 40 GB"),
         ("A100:80GB", "A100 SXM4 80 GB, A100 PCIe 80 GB"),
         ("RTX 4090:lots", "not a memory size"),
@@ -164,7 +164,8 @@ def test_every_card_is_found_by_its_own_name_and_aliases(knowledge: Knowledge) -
     lost = []
     for card in knowledge.gpus.values():
         for spelling in (card.name, *card.aliases):
-            asked = spelling if card.vram_bytes else f"{spelling}:64GB"
+            size = min(card.vram_sizes, default=64 * GIB) // GIB
+            asked = spelling if card.vram_bytes else f"{spelling}:{size}GB"
             if find_gpu(knowledge, asked).name != card.name:
                 lost.append((card.name, spelling))
     assert lost == []
@@ -185,9 +186,17 @@ def test_cards_with_several_sizes_have_no_bare_alias(knowledge: Knowledge) -> No
 
 
 def test_siblings_are_boards_of_one_name_that_differ(knowledge: Knowledge) -> None:
-    assert siblings(knowledge, find_gpu(knowledge, "RTX 3080")) == ("GeForce RTX 3080 12 GB",)
-    assert "GeForce RTX 4070 GDDR6" in siblings(knowledge, find_gpu(knowledge, "RTX 4070"))
-    assert siblings(knowledge, find_gpu(knowledge, "RTX 4090")) == ()
+    found = {
+        name: {(one.name, one.vram_bytes) for one in siblings(knowledge, find_gpu(knowledge, name))}
+        for name in ("RTX 3080", "RTX 4070", "RTX 4090", "Arc A770", "RX 5500 XT")
+    }
+    assert found == {
+        "RTX 3080": {("GeForce RTX 3080 12 GB", 12 * GIB)},
+        "RTX 4070": set(),
+        "RTX 4090": set(),
+        "Arc A770": {("Arc A770 8 GB", 8 * GIB)},
+        "RX 5500 XT": {("Radeon RX 5500 XT", 8 * GIB)},
+    }
 
 
 @pytest.mark.parametrize(

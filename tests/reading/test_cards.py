@@ -297,6 +297,27 @@ def test_no_card_is_the_processor_alone(text: str) -> None:
     assert (read(text).gpu.name, read(text).count) == ("processor", 1)
 
 
+@pytest.mark.parametrize(
+    ("text", "name", "cores"),
+    [
+        ("M1 Max 24 core", "Apple M1 Max", 32),
+        ("32GB M1 Max (24 GPU cores)", "Apple M1 Max", 32),
+        ("MacBook Pro M3 Pro 11-core 14 core GPU 18GB", "Apple M3 Pro", 18),
+        ("M1 Max 32 core", "Apple M1 Max", 0),
+    ],
+)
+def test_a_chip_with_cores_switched_off_is_sized_as_the_whole_one(
+    text: str, name: str, cores: int
+) -> None:
+    cards, said = read(text), f"sized as the one with {cores} GPU cores"
+    assert cards.gpu.name == name
+    assert (said in " ".join(cards.read_as)) == (cores > 0)
+
+
+def test_gigabytes_are_read_in_slang() -> None:
+    assert find_gpu(KNOWLEDGE, "RTX 4060 8Giga").name == "GeForce RTX 4060"
+
+
 def test_what_was_taken_for_what_was_typed_is_said() -> None:
     assert read("GTX 3090").read_as == ("'GTX 3090' is read as GeForce RTX 3090, which is no GTX.",)
     assert read("L40s (48GB VRAM) x 2").read_as == ("'L40s (48GB VRAM) x 2' is read as 2x L40S.",)
@@ -556,6 +577,41 @@ def test_cards_are_read_in_other_languages_and_letters(text: str, name: str, cou
     cards = read(text)
     assert (cards.gpu.name, cards.count) == (name, count)
     assert not cards.read_as or f"'{text}'" in cards.read_as[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "gib", "said"),
+    [
+        ("H100:64GB", "H100 SXM5 64 GB", 64, "made for one supercomputer. It could also be H100"),
+        ("RTX 4080 12GB", "GeForce RTX 4080 Mobile", 12, "the card for desktops has 16 GB"),
+        ("Jetson Orin Nano", "Jetson Orin Nano 8 GB", 8, "the usual one"),
+        ("Jetson Orin", "Jetson AGX Orin 64 GB", 64, "the usual one"),
+        ("M40", "Tesla M40 24 GB", 24, "the usual one. It could also be Tesla M40 12 GB"),
+        ("Ryzen AI Max 385", "Radeon 8050S (Ryzen AI Max, Strix Halo)", 32, "with 32 GB; it is"),
+        ("AMD Ryzen AI 9 HX PRO 375", "Radeon 890M", 32, "with 32 GB; it is sold with 64"),
+        ("MacBook Pro M5", "Apple M5", 16, "it is sold with 24 or 32 GB too"),
+        ("XFX Merc 7900 XT 20GB", "Radeon RX 7900 XT", 20, "read as Radeon RX 7900 XT."),
+        ("RX 580 4GB", "Radeon RX 580 4 GB", 4, ""),
+        ("RX 5500 XT 8GB", "Radeon RX 5500 XT", 8, ""),
+    ],
+)
+def test_the_board_that_people_have_is_taken_and_said(
+    text: str, name: str, gib: int, said: str
+) -> None:
+    cards = read(text)
+    assert (cards.gpu.name, cards.gpu.vram_bytes) == (name, gib * GIB)
+    assert said in " ".join(cards.read_as)
+
+
+@pytest.mark.parametrize(("text", "count"), [("DGX-A800-80G", 8), ("Arc B60 48GB", 2)])
+def test_boards_and_machines_of_several_chips_are_counted(text: str, count: int) -> None:
+    assert read(text).count == count
+
+
+def test_a_size_that_no_board_has_names_those_that_are_sold() -> None:
+    with pytest.raises(UserError, match="no such card has 48 GB") as caught:
+        read("H100:48GB")
+    assert "64 GB" not in str(caught.value)
 
 
 def test_a_word_in_letters_that_no_card_has_is_not_passed_over() -> None:

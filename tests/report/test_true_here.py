@@ -288,3 +288,41 @@ def test_ollama_does_not_fail_to_load_what_the_card_cannot_hold(framework: str) 
         framework == "Ollama"
     )
     assert ("The context cannot go beyond" in text) is (framework != "Ollama")
+
+
+@pytest.mark.parametrize(("gpu", "dropped"), [("8x V100 SXM2 32GB", True), ("8x A100", False)])
+def test_what_a_release_has_dropped_is_no_plain_fit(gpu: str, dropped: bool) -> None:  # noqa: FBT001
+    doc, _ = told(gpu=gpu, model="qwen3-30b-a3b-instruct-2507", framework="vLLM", batch=64)
+    assert doc.verdict.state == "fits"
+    assert ("the release of vLLM has dropped these cards" in doc.verdict.sentence) is dropped
+
+
+@pytest.mark.parametrize(("ram", "little"), [(64, True), (96, False)])
+def test_what_is_left_of_system_ram_is_told_where_it_is_little(ram: int, little: bool) -> None:  # noqa: FBT001
+    _, text = told(
+        gpu="RTX 4080", model="glm-4.5-air", precision="INT4", context=32768, ram_gib=ram
+    )
+    assert ("for the system and all other programs: close those" in text) is little
+
+
+def test_two_formats_of_one_size_in_one_server_are_one_piece_of_advice() -> None:
+    doc, _ = told(gpu="4x RTX 3090", model="llama-4-scout-17b-16e-instruct", ram_gib=256)
+    figures = [
+        (
+            i.setup.framework,
+            i.after.required_bytes,
+            i.after.decode_tok_s and i.after.decode_tok_s.estimate,
+        )
+        for i in doc.recommendations
+    ]
+    assert "vLLM" in {framework for framework, *_ in figures}
+    assert len(set(figures)) == len(figures)
+
+
+def test_the_next_smaller_of_a_series_is_named_however_much_smaller() -> None:
+    doc, _ = told(
+        gpu="RTX 4090", model="gpt-oss-120b", precision="FP8", context=16384, ram_gib=32,
+        framework="SGLang",
+    )  # fmt: skip
+    models = [i.setup.model for i in doc.recommendations]
+    assert "gpt-oss-20b" in models

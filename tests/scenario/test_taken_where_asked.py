@@ -161,6 +161,15 @@ def test_all_that_is_said_of_a_model_is_taken_and_told(text: str, billions: int,
     assert line in " ".join(found.read_as)
 
 
+def test_a_board_with_other_memory_is_told_louder_where_the_verdict_differs() -> None:
+    line = said({"gpu": "RTX 2060", "model": "llama-3.1-8b", "precision": "Q6_K"})
+    assert "Taken as GeForce RTX 2060 (6 GB); there is also GeForce RTX 2060 12 GB." in line
+    assert "it fits on GeForce RTX 2060 12 GB, and not on GeForce RTX 2060 with 6 GB" in line
+    line = said({"gpu": "Arc A770", "model": "llama-3.1-8b", "precision": "Q4_K_M"})
+    assert "there is also Arc A770 8 GB" in line
+    assert "decides" not in line
+
+
 def test_of_a_size_the_verdict_that_hangs_on_the_model_is_said() -> None:
     line = said({"gpu": "RTX 4090", "model": "30b"})
     assert "Others of that size" in line

@@ -142,7 +142,7 @@ class Rule(Struct, frozen=True, omit_defaults=True, dict=True):
         """
         return branches(self.when)
 
-    @cached_property
+    @property
     def per_option(self) -> bool:
         """Whether the rule names an ``option.*`` fact, so that it is tried once per option."""
         names = (name for test in all_tests(self.when) for name in (test.fact, test.other))
