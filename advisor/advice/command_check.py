@@ -58,7 +58,7 @@ class Checked(Struct, frozen=True):
     @property
     def refused(self) -> bool:
         """Whether the program refuses the line before it loads anything."""
-        return bool(self.pasted.unknown or self.pasted.wrong)
+        return bool(self.pasted.wrong) or not all(one.ignored for one in self.pasted.unknown)
 
 
 def check_command(text: str, machine: Request, advisor: Advisor) -> Checked:

@@ -229,7 +229,7 @@ def model_warnings(model: Model, context_tokens: int) -> Iterator[str]:
     trained = model.trained_context_tokens
     if trained and context_tokens > trained:
         yield (
-            f"{model.name} was trained for {trained:,} tokens; {context_tokens:,} were asked for."
+            f"{model.name} is configured for {trained:,} tokens; {context_tokens:,} were asked for."
         )
     if trained is None:
         yield f"The trained context length of {model.name} is not known."
@@ -249,6 +249,7 @@ def variant_warnings(request: Request, scenario: Scenario, knowledge: Knowledge)
     told = request.framework if asked is framework else asked.name
     if asked.loads_with and framework is not asked:
         yield f"{asked.name} loads models with several programs; {base} is the one that is sized."
+        yield from (f"{asked.beyond[name]}." for name in (base,) if name in asked.beyond)
     for name, difference in framework.variants.items():
         if plain_key(name) == plain_key(told):
             built = f"built on {base} and " if asked is framework else ""
@@ -328,13 +329,21 @@ def usual_said(scenario: Scenario) -> str:
 
 def context_warnings(base: Base) -> Iterator[str]:
     """Say what a stated runtime itself takes where no context is stated, and whether it starts."""
-    scenario, framework = base.scenario, base.scenario.framework
+    scenario, named = base.scenario, base.request.framework
     trained = scenario.model.trained_context_tokens
-    taken = usual_context(scenario)
-    if base.request.context or not base.request.framework or not taken or not trained:
+    if base.request.context or not named or not trained:
         return
-    tokens = usual_tokens(scenario) or trained
+    asked = names.framework_called(base.knowledge, named)  # a server around what is sized
+    framework = asked if asked and asked.usual_context else scenario.framework
+    taken = usual_context(scenario, framework)
+    if not taken:
+        return
+    tokens = min(int(taken), trained) if taken.isdigit() else trained
     if tokens == scenario.context_tokens:
+        yield (
+            f"No context is stated, so {tokens:,} tokens are sized, "
+            f"which {framework.name} {framework.version} itself takes."
+        )
         return
     alone = replace(with_batch(scenario, 1), context_tokens=tokens)
     missing = outlook_of(alone, base.knowledge).memory.deficit_bytes
@@ -355,15 +364,16 @@ def context_warnings(base: Base) -> Iterator[str]:
 
 def usual_tokens(scenario: Scenario) -> int | None:
     """Give the tokens that a framework takes by itself, where it takes a number of them."""
-    taken, trained = usual_context(scenario), scenario.model.trained_context_tokens
+    taken = usual_context(scenario, scenario.framework)
+    trained = scenario.model.trained_context_tokens
     return min(int(taken), trained or int(taken)) if taken.isdigit() else None
 
 
-def usual_context(scenario: Scenario) -> str:
+def usual_context(scenario: Scenario, framework: Framework) -> str:
     """Give what a framework takes by the memory of the cards; empty where it is not known."""
     cards = scenario.cards or (scenario.gpu,) * scenario.gpus
     total = sum(card.vram_bytes or 0 for card in cards if card)
-    steps = [tokens for least, tokens in scenario.framework.usual_context if total >= least]
+    steps = [tokens for least, tokens in framework.usual_context if total >= least]
     return steps[-1] if steps else ""
 
 

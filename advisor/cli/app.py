@@ -266,6 +266,12 @@ class _Reading(Struct):
         if value is not None:
             self.last, self.words = name, [value]
 
+    def lacks(self, name: str, next_one: str) -> None:
+        """Say that a flag has another one where its value should be."""
+        switch = " or ".join(f"{name} {word}" for word in ("on", "off"))
+        hint = f" Write {switch}." if "on or off" in (self.flags[name].help or "") else ""
+        self.said.append(f"{name} lacks its value before {next_one}.{hint}")
+
     def unknown(self, name: str) -> bool:
         """Say what a flag of other programs is called here; False where nothing is known of it."""
         hint = _SAID.get(name[2:], "")
@@ -289,6 +295,9 @@ def _mistakes(args: Sequence[str], flags: dict[str, Any], *, takes_words: bool) 
         if name in flags:
             takes = not flags[name].is_flag
             value = stated if equals else "".join(args[at : at + 1])
+            if takes and not equals and value in flags:
+                reading.lacks(name, value)
+                continue
             reading.flag(name, value if takes else None)
             at += takes and follows
         elif reading.unknown(name):

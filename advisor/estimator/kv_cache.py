@@ -141,17 +141,18 @@ def cache_room(
     of_state = -(-shape.state_sums[-1] // cards)
     slots, tokens, held = _state_slots(scenario, of_state, each), None, room // taken
     of_all = cells.bytes_of(shape, 0, last)
+    if shape.window or slots:  # the first request takes more than each that follows
+        some = (runtime.cells(replace(scenario, batch=n), shape.window, policy) for n in (1, 2))
+        one, two = (each.bytes_of(shape, 0, last) * batch * taken for each in some)
+        ranks, pool_of_each = batch // sequences_of_a_rank(scenario), room * of_all
+        held = ranks * (max(pool_of_each - one, one - two) // (two - one) + 1)
     if cells.full and (shape.full_sums[-1] or shape.window):
         states = cells.sequences * shape.state_sums[-1] // cards if slots else 0
         all_states = states + of_state * (slots - (runtime.state_slots(scenario) or 0))
         block, left = runtime.page_tokens, max(room - all_states * batch, 0)
         tokens = left * cells.stream_full // (taken - states) // block * block
         if shape.window:
-            some = (runtime.cells(replace(scenario, batch=n), shape.window, policy) for n in (1, 2))
-            one, two = (each.bytes_of(shape, 0, last) * batch * taken for each in some)
-            ranks, pool_of_each = batch // sequences_of_a_rank(scenario), room * of_all
             tokens = ranks * pool_of_each * cells.stream_full // one // block * block
-            held = ranks * (max(pool_of_each - one, one - two) // (two - one) + 1)
     whole = sum(taken for _, taken in shares)
     surely = min((card.usable_bytes - card.high_bytes) / card.kv_cache_bytes + 1 for card in each)
     pool = Range(of_all * room // (batch * taken), round(of_all * surely), 0)

@@ -268,18 +268,26 @@ def _computed_s(scenario: Scenario, tables: Tables, reached: Reached, tokens: in
     if gpu is None or count == 1:
         return time()
     if split_of(scenario) == "layer":
-        batches = (
-            ceil(tokens / scenario.ubatch) if runtime_of(scenario.framework).micro_batches else 1
-        )
-        overlap = count * batches / (batches + count - 1)
-        return time(cards=overlap**tables.micro_batches_power / tables.layer_split.at(count))
+        overlap = _overlap(scenario, tables, count, tokens)
+        return time(cards=overlap / tables.layer_split.at(count))
     count, slower = _cards(scenario, tables)
+    slower /= _overlap(scenario, tables, pipeline_ranks(scenario), tokens)
     measured = tables.exchange.link(gpu).prompt_gain
     if measured is not None:
         return time(cards=measured.at(count)) * slower
     start, token = _exchange(scenario, tables, count)
     traded = start * ceil(tokens / scenario.ubatch) + token * tokens
     return (time(cards=count) + traded) * slower
+
+
+def _overlap(scenario: Scenario, tables: Tables, stages: int, tokens: int) -> float:
+    """Count the stages that work at once, on different parts of one prompt."""
+    runtime = runtime_of(scenario.framework)
+    told = scenario.max_num_batched_tokens if runtime.prompt_chunk else None
+    chunk = scenario.ubatch if runtime.micro_batches else told or runtime.prompt_chunk or tokens
+    batches = ceil(tokens / chunk)
+    found: float = (stages * batches / (batches + stages - 1)) ** tables.micro_batches_power
+    return found
 
 
 def _offload_s(scenario: Scenario, tables: Tables, reads: Reads, sequences: int) -> float:

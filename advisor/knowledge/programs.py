@@ -170,6 +170,27 @@ def flags_of(tool: str) -> Mapping[str, ProgramFlag]:
     return {spelled(name): flag for flag in found for name in flag.names}
 
 
+TRAINED = "trained"
+"""A context that is as long as the model was trained for."""
+
+
+def its_context(tool: str, trained: int | None) -> int | None:
+    """Give the tokens that a program takes where its command says none; None: not known."""
+    itself = {unsaid(tool, one) for one in ("context", "tokens_all")}
+    number = next(map(int, filter(str.isdigit, itself)), None)
+    return trained if trained and TRAINED in itself else number
+
+
+_IN_NAME = " in the name"
+
+
+def found_by_name(tool: str, model: str) -> str:
+    """Give the back end that a program finds out by a word in the model's name, or nothing."""
+    known = (flag.values for flag in flags_of(tool).values() if flag.sets == "backend")
+    told = ((said.partition(_IN_NAME), means) for one in known for said, means in one.items())
+    return next((m for (word, sign, _), m in told if sign and word in model.casefold()), "")
+
+
 def unsaid(tool: str, meaning: str) -> str:
     """Give what a program takes where its command does not say it; empty: not known."""
     found = (flag.values.get("", "") for flag in flags_of(tool).values() if flag.sets == meaning)

@@ -16,6 +16,7 @@ from advisor.knowledge.programs import (
     TAKES_NONE,
     ProgramFlag,
     flags_of,
+    found_by_name,
     spelled,
     starts,
     unsaid,
@@ -59,6 +60,14 @@ class Unknown(Struct, frozen=True):
 
     name: str
     nearest: tuple[str, ...]
+
+    @property
+    def ignored(self) -> bool:
+        """Whether it is a variable: programs read those that they know, and start."""
+        return _VARIABLE.fullmatch(self.name) is not None
+
+
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
 class Pasted(Struct, frozen=True):
@@ -155,7 +164,8 @@ def pasted_of(
         stated = (
             i.flag.values.get(i.value, usual) for i in items if i.flag and i.sets == "backend"
         )
-        tool = f"{tool} with {next(stated, usual)}"
+        model = next((item.value for item in items if item.sets == "model"), "")
+        tool = f"{tool} with {next(stated, '') or found_by_name(tool, model) or usual}"
     return Pasted(
         tool, tuple(prefix), tuple(items), tuple(unknown), tuple(_wrong(items)), cards, lines
     )

@@ -36,7 +36,7 @@ BITS_PER_WEIGHT: Final = re.compile(
     r"(?:[-_ ]*(?P<after>exl[23]))?(?![a-z0-9])"
 )
 """Behind the bits may stand those of other tensors: ``4.0bpw_H6``, ``3.05bpw_h5_ng5``."""
-_BRANCH: Final = re.compile(r"^(\d)_(\d{1,2})$")
+BRANCH: Final = re.compile(r"^(\d)_(\d{1,2})$")
 """The branch of a repository of EXL2 or EXL3 files: ``3_0``, ``4_25``."""
 _TURNED: Final = re.compile(r"^([2-8])[-_ ]?q$")
 _BITS_OF_EXL: Final = re.compile(r"(?<![a-z0-9])(exl[23])[-_ ]+(\d(?:\.\d+)?)[-_ ]?bits?(?![a-z])")
@@ -62,7 +62,7 @@ def patterned(knowledge: Knowledge, text: str) -> _Found | None:
     Raises:
         RequestError: It is one that no runtime here reads.
     """
-    folded = _TURNED.sub(r"gguf q\1", _BRANCH.sub(r"\1.\2bpw", text.strip().casefold()))
+    folded = _TURNED.sub(r"gguf q\1", BRANCH.sub(r"\1.\2bpw", text.strip().casefold()))
     folded = _BITS_OF_EXL.sub(r"\1 \2bpw", folded)
     if len(folded) > _LONGEST:
         return None

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from advisor.errors import RequestError
 from advisor.knowledge.catalogue import BACKEND_OF_WORD
-from advisor.knowledge.programs import ProgramFlag
+from advisor.knowledge.programs import TRAINED, ProgramFlag
 from advisor.reading.command_lines import Pasted
 from advisor.units import GIB
 
@@ -90,8 +90,6 @@ def _translated(pasted: Pasted) -> Mapping[str, str]:
     return words
 
 
-TRAINED = "trained"
-"""A context that is as long as the model was trained for."""
 _MOST_DIGITS = 30
 
 
@@ -268,7 +266,7 @@ _ELSEWHERE = frozenset(
     """
     model file draft dtype backend tokens_all tensor_ranks pipeline_ranks spec_method spec_tokens
     speculative_json config_file modelfile fits_itself placing attention_ranks replicas
-    attends_apart all_attend_apart whole_experts states
+    attends_apart all_attend_apart whole_experts states projector
     """.split()  # noqa: SIM905  a table of words
 )
 """Meanings that are read together with others."""

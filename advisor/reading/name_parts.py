@@ -146,10 +146,10 @@ def _on_hub(text: str) -> NameParts:
     found = parse(text, _HUB)
     publisher, _, name = found.repository.rpartition("/")
     wanted = (found.wanted or found.folder).rpartition("/")[2]
-    ending = _ENDING.search(wanted)
-    if ending:
+    if ending := _ENDING.search(wanted):
         return NameParts(name, publisher, file=_stem(wanted), ending=ending[1].casefold())
-    return NameParts(name, publisher, tag=wanted)
+    packed = re.search(r"^\d_\d{1,2}$|\d[-_]?(?:bpw|bit)", found.revision)  # ``6.0bpw``, ``6_5``
+    return NameParts(name, publisher, tag=wanted or (found.revision if packed else ""))
 
 
 def _stem(file: str) -> str:

@@ -11,13 +11,14 @@ from pathlib import Path
 from msgspec import Struct
 
 from advisor.errors import RequestError, UserError
-from advisor.knowledge.programs import IN_PYTHON, ProgramFlag, flags_of, unsaid
+from advisor.knowledge.names import framework_called
+from advisor.knowledge.programs import IN_PYTHON, ProgramFlag, flags_of, its_context, unsaid
 from advisor.knowledge.types import Framework, Knowledge, ModelRecord
 from advisor.models.hub_names import in_cache
 from advisor.models.stored_tensors import Model
 from advisor.reading import is_read, read_model
 from advisor.reading.command_lines import Item, Pasted, pasted_of, read_command, visible_cards
-from advisor.reading.meanings import TRAINED, Meant, layers_in_ram, layers_of_share, meant_by
+from advisor.reading.meanings import Meant, layers_in_ram, layers_of_share, meant_by
 from advisor.reading.name_parts import packs
 from advisor.reading.public_list import PublicModel, find_public
 from advisor.reading.shell import invocations
@@ -80,18 +81,21 @@ def asked_by(pasted: Pasted, knowledge: Knowledge) -> Asked:
         _with_draft(meant, knowledge, framework)
     _with_dtype(settings, pasted, known := _record_of(model, knowledge))
     if framework.usual_formats and known and _is_plain(known, meant.named):
-        settings.setdefault("precision", _AS_HELD)
+        settings.setdefault("precision", "FP16")  # as its files hold it
     own_context, said = "context" not in settings, pasted.said()
-    if own_context and known and known.trained_context_tokens and _trains(pasted.tool):
-        settings["context"] = known.trained_context_tokens
-    elif own_context and (usual := _usual_context(pasted.tool)):
-        settings["context"] = usual
+    trained = known.trained_context_tokens if known else None
+    if own_context and (tokens := its_context(pasted.tool.partition(" with ")[0], trained)):
+        settings["context"] = tokens
     if known:
+        _see(meant, pasted, known)
         _count_layers(meant, known)
         _attend_apart(meant, known)
     elif meant.cpu_tensors:
         meant.not_sized.append("-ot is not sized, as the layers of the model are not known.")
     settings["framework"] = framework.name
+    around = framework_called(knowledge, pasted.tool.partition(" with ")[0])
+    if around and "backend" not in said and framework.name in around.beyond:
+        meant.not_sized.append(f"{around.beyond[framework.name]}.")
     fits = said.get("fits_itself", "on") != "off"
     return Asked(
         settings,
@@ -148,23 +152,18 @@ def _program(tool: str, knowledge: Knowledge) -> tuple[Framework, str]:
     raise RequestError(f"no runtime is known for '{tool}'")
 
 
-_AS_HELD = "FP16"
-
-
 def _is_plain(model: Model, named: str) -> bool:
     """Whether a model is named by its own repository, which then loads in its own 16 bits."""
     return model.hf_id == named and not (model.native_formats or model.held_format)
 
 
-def _trains(tool: str) -> bool:
-    """Whether a program takes the trained length where its command says none."""
-    return TRAINED in {unsaid(tool, "context"), unsaid(tool, "tokens_all")}
-
-
-def _usual_context(tool: str) -> int:
-    """How many tokens a program takes where its command says none; 0: that is not a number."""
-    said = unsaid(tool, "context") or unsaid(tool, "tokens_all")
-    return int(said) if said.isdigit() else 0
+def _see(meant: Meant, pasted: Pasted, model: Model) -> None:
+    """Leave the part that reads images out where a file is loaded without the one that holds it."""
+    takes = any(flag.sets == "projector" for flag in flags_of(pasted.tool).values())
+    alone = pasted.said().get("model", "").endswith(".gguf") and "projector" not in pasted.said()
+    if model.vision_parameters and takes and alone and "text_only" not in meant.settings:
+        meant.settings["text_only"] = True
+        meant.not_sized.append("No --mmproj is named: the file is loaded without reading images.")
 
 
 def _with_dtype(settings: dict[str, object], pasted: Pasted, known: Model | None) -> None:

@@ -307,7 +307,8 @@ class _List:
 
     def holding(self, *texts: str) -> Iterator[bytes]:
         """Give the lines whose repository, in lower case, has these texts."""
-        for row in sorted(frozenset.intersection(*map(self._rows_with, texts))):
+        having = map(self._rows_with, texts or ("",))
+        for row in sorted(frozenset.intersection(*having)):
             yield self._line(self._set_apart()[2][row])
 
     def _rows_with(self, text: str) -> frozenset[int]:

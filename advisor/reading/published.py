@@ -50,10 +50,8 @@ _SIXTEEN: Final = frozenset({"BF16", "FP16"})
 _SIZE: Final = re.compile(r"(?<![a-z0-9.])(\d+(?:[._]\d+)?)([bm])(?![a-z0-9])", re.IGNORECASE)
 _ACTIVE: Final = re.compile(r"(?<![a-z0-9])a(\d+(?:\.\d+)?)([bm])(?![a-z0-9])", re.IGNORECASE)
 _UNITS: Final = {"b": 1e9, "m": 1e6}
-ROUNDED: Final = 0.12
-"""How far the size in a name lies from what it rounds."""
-_OPEN: Final = re.compile(r"|INT\d")
-"""What leaves the scheme open: nothing, or bits alone."""
+ROUNDED: Final = 0.12  # how far the size in a name lies from what it rounds
+_OPEN: Final = re.compile(r"|INT\d")  # what leaves the scheme open: nothing, or bits alone
 
 
 def _said(public: PublicModel) -> FormatSaid:
@@ -146,8 +144,7 @@ def recorded_repositories() -> Iterator[Recorded]:
 def recorded_as(hf_id: str) -> Recorded | None:
     """Give the known model that a repository holds; None where nobody looked it up."""
     folded = hf_id.casefold()
-    every = recorded_repositories()
-    return next((one for one in every if one.repository.casefold() == folded), None)
+    return next((o for o in recorded_repositories() if o.repository.casefold() == folded), None)
 
 
 def own_record(hf_id: str) -> ModelRecord | None:
@@ -155,13 +152,10 @@ def own_record(hf_id: str) -> ModelRecord | None:
     asked = bare_key(hf_id)
     last = asked.rpartition("-")[2]
     for name, record in table_rows(OWN):
-        if name.lower().endswith(last) and asked in _spelled(name):
+        keys = (bare_key(one) for one in (name, name.rpartition("/")[2]))
+        if name.lower().endswith(last) and asked in keys:
             return json.decode(record, type=ModelRecord)
     return None
-
-
-def _spelled(name: str) -> Sequence[str]:
-    return bare_key(name), bare_key(name.rpartition("/")[2])
 
 
 def sourced_format(hf_id: str) -> str | None:
@@ -328,9 +322,8 @@ def abridged(name: str, makers: Sequence[str]) -> Sequence[PublicModel]:
     stems = dict.fromkeys((bare_key(name), bare_key(name).replace(".", "-")))
     before = ("", *(f"{maker}-" for maker in makers))
     begun = [one for stem in stems for maker in before for one in _begun(f"{maker}{stem}")]
-    found = sorted(
-        begun or _with_words(name), key=lambda one: (is_packed(one), -(one.hf_downloads or 0))
-    )
+    found = [*(begun or _with_words(name))]
+    found.sort(key=lambda one: (is_packed(one), -(one.hf_downloads or 0)))
     wide = {(one.num_hidden_layers, one.hidden_size) for one in found}
     return found if len(wide) == 1 else ()
 
@@ -354,6 +347,15 @@ def _with_words(name: str) -> Iterator[PublicModel]:
 
     told = (telling, size, *filter(str.isalpha, wanted))
     yield from filter(_is_taken, having(told, meant))
+
+
+def names_with(text: str, hf_id: str) -> Sequence[str]:
+    """List a publisher's models whose names have all words of a text, the most downloaded first."""
+    wanted, publisher = {*model_words(text)}, f"{hf_id.partition('/')[0]}/"
+    found = having(filter(str.isalpha, wanted), lambda own: wanted.issubset(model_words(own)))
+    theirs = [one for one in found if one.hf_id.startswith(publisher) and not is_packed(one)]
+    theirs.sort(key=lambda one: -(one.hf_downloads or 0))
+    return [one.name for one in filter(_is_taken, theirs)]
 
 
 _LATER: Final = re.compile(r"\d\.\d|think(?:ing|er)|reasoning")  # behind a whole name

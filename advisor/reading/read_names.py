@@ -15,7 +15,15 @@ from advisor.knowledge.programs import GGUF_FILE
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.models import model_from_record
 from advisor.models.stored_tensors import Model
-from advisor.reading.format_patterns import FormatSaid, Tag, default_tag, said_in, tag_named
+from advisor.reading.format_patterns import (
+    BRANCH,
+    FormatSaid,
+    Tag,
+    bits_of_family,
+    default_tag,
+    said_in,
+    tag_named,
+)
 from advisor.reading.known import (
     ModelRead,
     as_tuned,
@@ -51,6 +59,7 @@ from advisor.reading.published import (
     is_packed,
     less_publisher,
     most_taken,
+    names_with,
     published_format,
     unpacked_name,
 )
@@ -80,15 +89,15 @@ def by_words(knowledge: Knowledge, text: str) -> ModelRead:
     own = of_its_own(knowledge, parts, said, found)
     if own is not None:
         read = put_together(knowledge, text, parts, said, own, listed=own is not found)
-        return (
-            read if parts.publisher or own.tuned else _or_newer(knowledge, text, parts, said, read)
-        )
+        alone = not (parts.publisher or own.tuned)
+        return _or_others(knowledge, text, parts, said, read) if alone else read
     plain = replace(parts, name=said.rest.strip(" -_.")) if said.precision else parts
     tag = default_tag(plain) if parts.may_be_ollama and not parts.tag else None
     if tag is not None:
         return _tagged(knowledge, text, said, tag)
     try:
-        return ModelRead(model_from_record(loosely(knowledge, text, parts, said), knowledge))
+        record = loosely(knowledge, text, parts, said)
+        return _of_fewer_words(text, record, ModelRead(model_from_record(record, knowledge)))
     except RequestError:
         newest, kinds = releases(knowledge, said)
         told = [w for w in said.rest.casefold().split() if w not in words().filler]
@@ -99,6 +108,21 @@ def by_words(knowledge: Knowledge, text: str) -> ModelRead:
         if parts.publisher or not newest:
             raise
         return _newest(knowledge, text, said, (*newest, *kinds))
+
+
+def _of_fewer_words(text: str, record: ModelRecord, read: ModelRead) -> ModelRead:
+    """Say what was taken where no name of it is all in the text, and what else has its words."""
+    names = (record.name, *record.aliases, (record.hf_id or "").rpartition("/")[2])
+    told = _UNSAID.union(model_words(text))
+    if any(map(told.issuperset, map(model_words, names))):
+        return read
+    others = [name for name in names_with(text, record.hf_id or "") if name not in names]
+    also = f" It could also be {listed(others, _MOST_SAID)}." if others else ""
+    line = f"{quoted(text)} is read as {read.model.name}.{also}"
+    return replace(read, said=(line,), others=tuple(others[:_MOST_SAID]))
+
+
+_UNSAID: Final = frozenset({"instruct", "chat", "it", "hf"})  # what a short name may lack
 
 
 def _abridged(
@@ -135,8 +159,7 @@ def _abridged(
     return ModelRead(model, held, (f"{line}.",), (), mixed)
 
 
-_RELEASED: Final = re.compile(r"[a-z].*\d|\d.*[a-z]{2}")
-"""What may name a release: a word and a number."""
+_RELEASED: Final = re.compile(r"[a-z].*\d|\d.*[a-z]{2}")  # a word and a number
 _PARTED: Final = re.compile(r"^([A-Za-z]+)[\s-]?(\d(?![\d.]*[bBmM]\b))")
 """A name before its version, which people part and join: ``MiniCPM 4.1``, ``phi4``."""
 _TWO_WORDS: Final = re.compile(r"[a-z]{4,}[\s_-]+[a-z]{4,}")
@@ -154,8 +177,7 @@ def _untuned(knowledge: Knowledge, model: Model) -> Model:
     name = _TUNED.sub("", model.name)
     if name == model.name:
         return model
-    known = known_model(knowledge, name)
-    if known and known.name == name:
+    if (known := known_model(knowledge, name)) and known.name == name:
         return known
     listed = exact(f"{(model.hf_id or '').partition('/')[0]}/{name}")
     return replace(model, name=name, hf_id=listed and listed.hf_id, companions={})
@@ -177,13 +199,15 @@ def _only_a_size(text: str, size: str) -> RequestError:
     )
 
 
-def _or_newer(
+def _or_others(
     knowledge: Knowledge, text: str, parts: NameParts, said: FormatSaid, read: ModelRead
 ) -> ModelRead:
     """Name newer models beside the first of a family, which has no version; or take the newest.
 
     Only what is written just as its repository is the first one: ``Qwen-14B``, not ``qwen 14b``.
     """
+    if (record := knowledge.models.get(read.model.name)) and not said.precision:
+        return _of_fewer_words(text, record, read)
     newest, kinds = releases(knowledge, said)
     if not newest or read.model.origin != "list":
         return read
@@ -196,8 +220,7 @@ def _or_newer(
     return replace(read, said=(*read.said, line), others=tuple(others))
 
 
-_FAR_APART: Final = 0.05
-"""From this share of the parameters on, the first of a family is no older release of the newest."""
+_FAR_APART: Final = 0.05  # of the parameters: the first of a family is no older release then
 
 
 def _refuse_far_apart(text: str, newest: Model, first: Model) -> None:
@@ -233,9 +256,11 @@ def format_of(parts: NameParts) -> FormatSaid:
     if parts.file:
         return replace(said_in(parts.file, mlx=mlx), rest=said.rest)
     if parts.tag:
-        tag = said_in(parts.tag, mlx=mlx)
+        branch = "EXL" in said.precision
+        tag = said_in(BRANCH.sub(r"\1.\2bpw", parts.tag) if branch else parts.tag, mlx=mlx)
         rest = f"{said.rest} {tag.rest}" if not parts.publisher else said.rest
-        return FormatSaid(tag.precision or said.precision, rest)
+        held = bits_of_family(tag.precision, said.precision) if branch else tag.precision
+        return FormatSaid(held or said.precision, rest)
     return said
 
 
@@ -296,8 +321,6 @@ _AS_TUNED: Final = (
     ", whose sizes it has as a fine-tune",
     ", whose name it bears and whose sizes a fine-tune has (no list here has it)",
 )
-
-
 _OF_ANOTHER: Final = " (no list here has it of that publisher, who makes models of their own)"
 
 

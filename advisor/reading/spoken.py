@@ -247,13 +247,12 @@ class _Asked(Struct, frozen=True):
             others += tuple(
                 replace(gpu, vram_bytes=size) for size in gpu.vram_sizes if size != gpu.vram_bytes
             )
-        count = self.machine.count if self.machine else None
         several = any(other.name != gpu.name for other in others)
         cores = "".join(_fewer_cores(w, gpu) or "" for w in words_of(text) if _CORES.fullmatch(w))
         tells = chosen.size and chosen.unsaid & _PORTABLE
         laptop = of_laptops(self.knowledge, gpu, _PORTABLE) if tells else ""
         how = f"{memory}{cores}{why if several else ''}{too}{laptop}"
-        return Reading(gpu, count, others, how)
+        return Reading(gpu, self.machine.count if self.machine else None, others, how)
 
     def _usual(self, tier: Sequence[_Candidate]) -> _Candidate | None:
         by_name = {one.gpu.name: one for one in tier}

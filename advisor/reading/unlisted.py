@@ -139,10 +139,11 @@ def _with_its_size(knowledge: Knowledge, text: str) -> ModelRead | None:
 
     The size has to be that of the model, or of what a token reads of it.
     """
-    sizes = _SIZES_BESIDE.findall(text)
-    if not sizes or "/" in text or not names_family(knowledge, text):
+    sizes, plain = _SIZES_BESIDE.findall(text), _SIZES_BESIDE.sub("", text).strip(" -_")
+    packed = "/" in text and format_of(parts_of(text)).precision
+    if not sizes or ("/" in text and not packed) or not names_family(knowledge, text):
         return None
-    read = _plainly(knowledge, _SIZES_BESIDE.sub("", text).strip(" -_"))
+    read = _plainly(knowledge, plain)
     if read is None:
         return None
     model = read.model
@@ -151,7 +152,8 @@ def _with_its_size(knowledge: Knowledge, text: str) -> ModelRead | None:
         said = float(number) * _UNITS[unit.casefold()]
         if abs(own - said) > (max(_ACTIVE, _ROUNDED * said) if active else _ROUNDED * said):
             return None
-    return read if read.said else replace(read, said=(f"{quoted(text)} is read as {model.name}.",))
+    line = f"{quoted(text)} is read as {model.name}."
+    return _called(read, text, plain) if packed else replace(read, said=read.said or (line,))
 
 
 def _plainly(knowledge: Knowledge, text: str) -> ModelRead | None:
@@ -258,12 +260,17 @@ def _less_remarks(knowledge: Knowledge, text: str) -> ModelRead | None:
             read = read_by_words(knowledge, spelled)
         except UserError:
             continue
-        own = f"{parts_of(text).publisher}/{parts_of(text).name}"
-        model = replace(read.model, hf_id=own if parts_of(text).publisher else None)
-        said = [line.replace(quoted(spelled), quoted(text)) for line in read.said]
-        told = said or [f"{quoted(text)} is read as {read.model.name}."]
-        return replace(read, model=model, said=tuple(told))
+        return _called(read, text, spelled)
     return None
+
+
+def _called(read: ModelRead, text: str, spelled: str) -> ModelRead:
+    """Give what another spelling was read as under its own name, and its repository."""
+    parts = parts_of(text)
+    own = f"{parts.publisher}/{parts.name}" if parts.publisher else None
+    said = [line.replace(quoted(spelled), quoted(text)) for line in read.said]
+    told = said or [f"{quoted(text)} is read as {read.model.name}."]
+    return replace(read, model=replace(read.model, hf_id=own), said=tuple(told))
 
 
 _FORMAT_BEFORE: Final = r"(?:w\da\d+|int\d|fp\d|awq|gptq|\dbits?|\dbpw|nvfp4|mxfp4|gguf|q\d\w*)"
@@ -296,14 +303,12 @@ _SIZES_BESIDE: Final = re.compile(
 )
 _BARE_SIZE: Final = re.compile(r"(?<=[\s_-])(\d{2,3})(?=$|[\s_-])")
 _UNITS: Final = {"b": 1e9, "t": 1e12}
-_ROUNDED: Final = 0.05
-"""How far a size that is told may lie from the parameters."""
+_ROUNDED: Final = 0.05  # how far a size that is told may lie from the parameters
 _ACTIVE: Final = 1.5e9
 """The same, in parameters, of what a token reads: some count embeddings among it."""
 
 
-_MOST: Final = 14
-"""Segments of a name."""
+_MOST: Final = 14  # segments of a name
 _PLAIN: Final = re.compile(
     r"[a-z]+\d+[a-z]{2,}|[a-z]{2,}|v?\d{1,2}(?:\.\d+){0,2}|[a-z]{2,}\d|\d{4}|\d+(?:\.\d+)?[kt]"
 )

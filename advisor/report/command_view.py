@@ -81,7 +81,8 @@ def _notes(found: Checked) -> Iterator[str]:
     pasted, asked = found.pasted, found.asked
     for unknown in pasted.unknown:
         near = f" Did you mean {' or '.join(unknown.nearest)}?" if unknown.nearest else ""
-        yield f"Not known to {asked.framework} {asked.version}: {unknown.name}.{near}"
+        ignored = ", a variable that it passes over" if unknown.ignored else ""
+        yield f"Not known to {asked.framework} {asked.version}: {unknown.name}{ignored}.{near}"
     yield from (f"{text}." for text in pasted.wrong)
     if found.asked.own_context:
         context = f"{found.advice.scenario.context_tokens:,} tokens"

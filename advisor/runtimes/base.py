@@ -161,6 +161,7 @@ class Runtime:
     shares_what_is_free: ClassVar[bool] = False  # beside the weights, not a part of the card
     by_layer: ClassVar[bool] = True  # cards take whole layers where no way to share is stated
     micro_batches: ClassVar[bool] = False  # cards read different parts of a prompt at once
+    prompt_chunk: ClassVar[int] = 0  # tokens of such a part of a server; 0: its stages take turns
     gguf_alone: ClassVar[bool] = False  # every format is a GGUF file
     one_engine: ClassVar[bool] = False  # its frameworks are one program in different hands
     sizes_layers_in_ram: ClassVar[bool] = False  # in system RAM, each by itself

@@ -159,6 +159,7 @@ class Sglang(Server):
     scales_picked = True
     overheads = ()
     captures_graphs = True
+    prompt_chunk = 2048  # of smaller cards; ``event_loop_pp`` of managers/scheduler_pp_mixin.py
 
     def uses_window(self, shape: Shape) -> bool:
         """Whether sliding layers have a pool of their own."""

@@ -45,6 +45,7 @@ class Vllm(Server):
     reads_speculators = True
     scales_picked = True
     captures_graphs = True
+    prompt_chunk = 2048  # of smaller cards; ``max_concurrent_batches`` of config/vllm.py, line 588
 
     def cells(self, scenario: Scenario, window: int, policy: Mapping[str, float]) -> Cells:
         """Count whole pages; a window keeps what steps in flight add, and a page more.

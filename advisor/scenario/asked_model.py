@@ -13,7 +13,7 @@ from advisor.knowledge.index import model_words
 from advisor.knowledge.layers import allowed, check_path
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.models import model_from_path, model_from_record
-from advisor.models.hub_names import in_cache
+from advisor.models.hub_names import PUBLIC_HOSTS, in_cache
 from advisor.models.stored_tensors import Model
 from advisor.reading import read_model, read_whole
 from advisor.reading.format_patterns import library_format, said_in
@@ -329,7 +329,8 @@ def _from_files(text: str) -> ModelRead:
 def _is_path(text: str) -> bool:
     """Whether a text can only be a path: ``publisher/model`` is a Hugging Face id."""
     begins, ends = text.startswith((".", "/", "~/")), text.rstrip("/.").endswith(_MODEL_FILES)
-    return "://" not in text and (begins or ends or "\\" in text)
+    on_hub = "://" in text or text.partition("/")[0].casefold() in PUBLIC_HOSTS
+    return not on_hub and (begins or ends or "\\" in text)
 
 
 def _exists(text: str) -> bool:

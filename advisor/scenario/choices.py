@@ -381,12 +381,12 @@ def _nothing_runs(
     tried = [wider] if wider else [*knowledge.frameworks.values()]
     pairs = [(precision, candidate) for precision in formats for candidate in tried]
     known = [(precision, one) for precision, one in pairs if precision.name in one.formats]
-    reasons = dict.fromkeys(
-        support.never_there(candidate, gpu) or support.why_not(candidate, precision, gpu, model)
-        for precision, candidate in known or (pairs if framework else ())
-    )
+    reasons: dict[str, str] = {}  # by what each says of all its formats
+    for precision, one in known or (pairs if framework else ()):
+        text = support.never_there(one, gpu) or support.why_not(one, precision, gpu, model)
+        reasons.setdefault(text.partition(": ")[2] or text, text)
     where = f" on {gpu.name}" if gpu else ""
-    listed = "; ".join(list(reasons)[:3]) or "no framework in the knowledge base does"
+    listed = "; ".join([*reasons.values()][:3]) or "no framework in the knowledge base does"
     if framework and support.unsized(framework, model.shape):
         held = (knowledge.formats[name] for name in framework.formats)
         if not any(has_room(one, gpu, model, cards, knowledge.policy) for one in held):

@@ -57,7 +57,9 @@ class Stated(Struct, frozen=True, kw_only=True):
         "Leave the part that reads images out: on or off.", _MEMORY, "off",
         called=("no-mmproj", "language-model-only"),
     )] = None
-    images: Annotated[int | None, Setting("Images of a prompt.", _MEMORY, "none", most=4096)] = None
+    images: Annotated[int | None, Setting(
+        "Images of a prompt.", _MEMORY, "none", most=4096, called=("limit-mm-per-prompt",),
+    )] = None
     image_size: Annotated[str | None, Setting(
         "Their size: 1024x768, 1080p, or the tokens of one: 1024 tokens.", _MEMORY,
         "1024x1024, or as the model takes them", called=("resolution", "image-resolution"),

@@ -206,16 +206,15 @@ def _table_obstacle(
         row = asked(framework, about, name, gpu, model.shape)
         if row is not None and row.answer == "refused":
             if about == "weights" and not (row.vendors or row.architectures or row.model_types):
-                return _refused(row, f"{framework.name} does not load {what} checkpoints")
+                files = "mixtures" if row.experts else "checkpoints"
+                return _refused(row, f"{framework.name} does not load {what} {files}")
             return _refused(row, f"{framework.name} does not run {what}".rstrip() + on)
     if gpu is None:
         return None
     rows = [asked(framework, "dtype", t, gpu, model.shape, precision=precision) for t in DTYPES]
     reasons = [row.why for row in rows if row and row.answer == "refused"]
-    if len(reasons) < len(DTYPES):
-        return None
     text = f"{framework.name} does not run {model.name}{on}: {'; '.join(reasons)}"
-    return Obstacle("architecture", text)
+    return Obstacle("architecture", text) if len(reasons) == len(DTYPES) else None
 
 
 def _by_kind(framework: Framework, kind: str) -> bool:

@@ -294,3 +294,10 @@ def test_a_format_that_there_is_not_is_wrong_usage(capsys: pytest.CaptureFixture
     seen = advise(capsys, "--format", "pdf")
     assert seen.code == 2
     assert "'pdf' is not one of 'text'" in seen.err
+
+
+def test_a_flag_without_its_value_says_so(capsys: Capture) -> None:
+    outcome = advise(capsys, "--eager", "--length", "short")
+    assert outcome.code == 2
+    assert "--eager lacks its value before --length" in outcome.err
+    assert "Write --images" in advise(capsys, "--limit-mm-per-prompt", "image=2").err

@@ -275,8 +275,23 @@ def test_a_layer_split_overlaps_the_micro_batches_of_a_long_prompt() -> None:
     assert 1.8 < waits[0] / waits[2] < 2.9
 
 
+def test_the_stages_of_a_servers_pipeline_read_chunks_of_one_prompt_at_once() -> None:
+    """Sixteen chunks fill six stages; the one chunk of a short prompt goes from card to card."""
+    layers = framework("vLLM", ("layer",))
+    staged = on("GeForce RTX 3090", framework=layers, gpus=6, precision=FP16)
+    for tokens, least, most in ((512, 0.9, 1.0), (32768, 2.0, 4.6)):
+        waits = [
+            waited(replace(one, context_tokens=tokens, depth_tokens=tokens))
+            for one in (replace(staged, gpus=1), staged)
+        ]
+        assert least < waits[0] / waits[1] < most
+
+
 def first_token(card: str, cards: int, tokens: int) -> float:
-    asked = on(card, gpus=cards, context_tokens=tokens, depth_tokens=tokens)
+    return waited(on(card, gpus=cards, context_tokens=tokens, depth_tokens=tokens))
+
+
+def waited(asked: Scenario) -> float:
     found = estimate_speed(asked, memory(), BUILT_IN)
     assert found is not None
     assert found.first_token_s is not None

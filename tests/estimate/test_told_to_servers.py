@@ -167,3 +167,13 @@ def test_linear_attention_stays_wide_in_nvfp4() -> None:
 def test_vllm_keeps_states_of_beginnings_beside_those_of_sequences(model: str, states: int) -> None:
     found = scenario(model=model, gpu="H100 SXM5 80 GB", batch=5)
     assert runtime_of(found.framework).cells(found, 0, known().policy).sequences == 5 * states
+
+
+@pytest.mark.parametrize("model", ["qwen3.6-27b", "granite-4.0-h-tiny"])
+def test_as_many_sequences_have_room_as_a_start_for_all_of_them_holds(model: str) -> None:
+    """SGLang keeps one state beside those of all requests: the first takes more than the next."""
+    more = {"model": model, "framework": "SGLang", "gpu": "RTX 5090", "precision": "AWQ 4-bit"}
+    room = memory(**more, batch=1).cache_room
+    assert room
+    assert memory(**more, batch=room.sequences).headroom_bytes
+    assert memory(**more, batch=room.sequences + 1).held_sequences == room.sequences

@@ -63,7 +63,7 @@ def test_what_its_own_record_keeps_it_from_is_said_of_a_program_sized_as_another
 @pytest.mark.parametrize(
     ("gpu", "model", "said"),
     [
-        ("RTX 5090", "unsloth/Qwen2.5-7B-Instruct-bnb-4bit", "no longer reads bitsandbytes"),
+        ("RTX 5090", "unsloth/Qwen2.5-7B-Instruct-bnb-4bit", "reads bitsandbytes through a plugin"),
         ("MI100", "Qwen2.5-7B-Instruct-GPTQ-Int4", "does not list the MI100"),
     ],
 )

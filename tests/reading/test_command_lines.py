@@ -361,3 +361,42 @@ def test_a_path_is_no_other_model() -> None:
 def test_files_that_start_nothing_are_refused_in_a_sentence(text: str) -> None:
     with pytest.raises(UserError):
         asked(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "alone"),
+    [
+        ("llama-server -m gemma-3-27b-it-Q4_K_M.gguf", True),
+        ("llama-server -m gemma-3-27b-it-Q4_K_M.gguf --mmproj mmproj-F16.gguf", False),
+        ("llama-server -hf ggml-org/gemma-3-27b-it-GGUF:Q4_K_M", False),
+        ("llama-server -hf ggml-org/gemma-3-27b-it-GGUF:Q4_K_M --no-mmproj", True),
+        ("koboldcpp --model gemma-3-27b-it-Q4_K_M.gguf", True),
+        ("koboldcpp --model gemma-3-27b-it-Q4_K_M.gguf --mmproj mmproj-F16.gguf", False),
+        ("llama-server -m Qwen3-8B-Q8_0.gguf", False),
+    ],
+)
+def test_the_part_that_reads_images_counts_where_it_is_loaded(text: str, *, alone: bool) -> None:
+    found = asked(text)
+    assert bool(found.settings.get("text_only")) is alone
+    assert not any("--mmproj" in line for line in found.not_sized) or "-hf" not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "framework"),
+    [
+        ("Llama-3.3-70B-Instruct-exl2-4.5bpw", "ExLlamaV2"),
+        ("Llama-3.3-70B-Instruct-exl3-4.0bpw", "ExLlamaV3"),
+    ],
+)
+def test_tabbyapi_finds_its_back_end_by_the_files(name: str, framework: str) -> None:
+    found = asked(f"python main.py --model-dir models --model-name {name}")
+    assert found.framework == framework
+    assert found.settings["context"] == 131_072
+    assert ("c8b9a8f" in " ".join(found.not_sized)) == (framework == "ExLlamaV2")
+
+
+def test_a_variable_that_a_program_does_not_know_stops_nothing() -> None:
+    (unknown,) = read_pasted("OLLAMA_NEW_ENGINE=1 ollama run qwen3:8b").unknown
+    assert unknown.ignored
+    (unknown,) = read_pasted("vllm serve Qwen/Qwen3-8B --no-such-flag").unknown
+    assert not unknown.ignored

@@ -69,6 +69,9 @@ def billions(name: str) -> float | None:
         ("qwen3.6-27b-autoround-int4", "Qwen3.6-27B", "GPTQ 4-bit"),
         ("Qwen3-14B-exl3 4.25bpw", "Qwen3-14B", "EXL3 4.25bpw"),
         ("Qwen3-14B-exl2-2.6763bpw", "Qwen3-14B", "EXL2 2.75bpw"),
+        ("turboderp/Qwen3-14B-exl3@6.0bpw", "Qwen3-14B", "EXL3 6.0bpw"),
+        ("bartowski/Qwen3-14B-exl2:6_5", "Qwen3-14B", "EXL2 6.5bpw"),
+        ("TheBloke/Llama-2-7B-AWQ@gptq-4bit-32g-actorder_True", "Llama-2-7B-AWQ", "GPTQ 4-bit"),
         ("Qwen3-14B-exl3_3.05bpw_h5_ng5", "Qwen3-14B", "EXL3 3.25bpw"),
         ("some-org/GLM-5-GGUF-1.594bpw", "GLM-5", "IQ1_M"),
         ("ubergarm/Kimi-K2-Instruct-GGUF:smol-IQ4_KSS", "Kimi-K2-Instruct", "IQ4_XS"),
@@ -758,3 +761,43 @@ def test_a_whole_name_is_not_a_model_of_another_kind_that_begins_so() -> None:
     assert read.model.parameters > 4e11
     assert "read as snowflake-arctic-instruct" in read.said[0]
     assert model_named("snowflake arctic embed", KNOWN).model.parameters < 1e9
+
+
+def test_a_packed_repository_may_tell_the_size_that_its_model_has() -> None:
+    found = read_model(KNOWN, "turboderp/Mistral-Large-Instruct-2407-123B-exl2:4.0bpw")
+    assert found.model.hf_id == "turboderp/Mistral-Large-Instruct-2407-123B-exl2"
+    assert (found.model.name, found.precision) == ("Mistral-Large-Instruct-2407", "EXL2 4.0bpw")
+    assert "turboderp/Mistral-Large-Instruct-2407-123B-exl2:4.0bpw" in found.said[0]
+    with pytest.raises(UserError):
+        read_model(KNOWN, "turboderp/Mistral-Large-Instruct-2407-70B-exl2")
+
+
+@pytest.mark.parametrize("host", ["huggingface.co", "hf.co", "HuggingFace.co"])
+def test_an_address_of_the_hub_needs_no_scheme(host: str) -> None:
+    for page in ("", "/blob/main/config.json", "/tree/main"):
+        assert model_named(f"{host}/Qwen/Qwen3-14B{page}", KNOWN).model.hf_id == "Qwen/Qwen3-14B"
+
+
+def test_the_address_of_a_branch_tells_its_bits() -> None:
+    address = "https://huggingface.co/turboderp/Qwen3-14B-exl3/tree/6.0bpw"
+    assert read_model(KNOWN, address).precision == "EXL3 6.0bpw"
+
+
+@pytest.mark.parametrize(
+    ("text", "model", "other"),
+    [
+        ("hunyuan", "Hunyuan-A13B-Instruct", "Hunyuan-7B-Instruct"),
+        ("command a", "c4ai-command-a-03-2025", "command-a-plus"),
+        ("qwen3 235b", "Qwen3-235B-A22B", "Qwen3-VL-235B-A22B"),
+        ("nomic", "nomic-embed-text-v1.5", ""),
+        ("whisper", "whisper-base", ""),
+    ],
+)
+def test_a_name_that_says_less_than_the_models_says_what_was_taken(
+    text: str, model: str, other: str
+) -> None:
+    found = model_named(text, KNOWN)
+    assert (found.model.name, len(found.said)) == (model, 1)
+    assert f"read as {model}" in found.said[0]
+    assert other in found.said[0]
+    assert not model_named(model, KNOWN).said

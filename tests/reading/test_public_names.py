@@ -12,15 +12,24 @@ from advisor.knowledge import load_knowledge
 from advisor.models.architectures import keeps_nothing
 from advisor.models.stored_tensors import Model
 from advisor.reading import read_model
-from advisor.reading.public_list import PublicModel, bare_key, every_named, exact
+from advisor.reading.public_list import PublicModel, bare_key, every, every_named, exact
 from advisor.reading.public_made import SAME_WITHIN
-from advisor.reading.published import is_draft, is_packed, sizes_said, unpacked_name
+from advisor.reading.published import (
+    is_draft,
+    is_packed,
+    own_record,
+    recorded_repositories,
+    sizes_said,
+    unpacked_name,
+)
 from tests.reading.test_public_sizing import sampled, stored_with
 
 KNOWN = load_knowledge()
 EVERY = 8
-"""Of the sample; ``benchmarks/public_names.py`` reads all of the list."""
-
+"""Of the sample in six spellings; ``benchmarks/public_names.py`` reads all of the list so."""
+PARTS = 8
+"""In which all of the list is read, so that workers share it."""
+MOST_REFUSED = 0.02
 
 PADDED = 0.03
 """How far the entries of a vocabulary, which some pad, lie apart in one model."""
@@ -80,6 +89,22 @@ def _meant(found: Model, public: PublicModel) -> Iterator[PublicModel]:
     own = exact(found.hf_id or "")
     if own and bare_key(own.hf_id.replace("/", "-")) == bare_key(public.name):
         yield own
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_repository_of_the_list_is_itself_or_refused(part: int) -> None:
+    every_one = list(every())[part::PARTS]
+    found = [(public, read(public.hf_id)) for public in every_one]
+    looked_up = {one.repository for one in recorded_repositories()}
+    models = [
+        (model, one)
+        for one, model in found
+        if model and own_record(one.hf_id) is None and one.hf_id not in looked_up
+    ]
+    assert [one.hf_id for model, one in models if not is_right(model, one)] == []
+    names = [((model.hf_id or "").casefold(), one.hf_id.casefold()) for model, one in models]
+    assert [pair for pair in names if pair[0] != pair[1]] == []
+    assert sum(model is None for _, model in found) <= MOST_REFUSED * len(every_one)
 
 
 def test_no_spelling_of_a_repository_is_another_model() -> None:

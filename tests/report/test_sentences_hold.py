@@ -186,7 +186,7 @@ def test_the_room_of_a_server_is_memory_and_no_promise(batch: int) -> None:
         assert "memory for " in dict(full(doc).figures)["Cache room"]
         assert "serves" not in said
         assert ("you asked for 64 sequences" in said) is (batch == 64)
-        assert ("wait in line" in said) is (batch == 1)
+        assert ("gives their speed and command" in said) is (batch == 1)
 
 
 @pytest.mark.parametrize(

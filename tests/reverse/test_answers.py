@@ -219,7 +219,7 @@ def test_a_framework_is_refused_what_it_runs_nowhere(settings: Settings, words: 
 
 def test_what_the_user_may_not_have_meant_is_said() -> None:
     beyond = cards(Settings(Request(context=100_000))).warnings
-    assert beyond == ("Qwen3-8B was trained for 40,960 tokens; 100,000 were asked for.",)
+    assert beyond == ("Qwen3-8B is configured for 40,960 tokens; 100,000 were asked for.",)
     read = cards(model="llama 3.1 8b").warnings
     assert read == ("'llama 3.1 8b' is read as Llama-3.1-8B-Instruct.",)
 

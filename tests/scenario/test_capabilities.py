@@ -205,7 +205,8 @@ def test_models_of_tensorrt_llm_by_generation(
         ("gemma-4-26B-A4B-it", 99, 99, 99),
         ("GLM-4.5-Air", 99, 99, 99),
         ("GLM-4.6", 99, 99, 99),
-        ("Qwen3-32B", 8.9, 99, 99),
+        ("Qwen3-32B", 9.0, 99, 99),
+        ("Qwen3-Next-80B-A3B-Instruct", 9.0, 99, 99),
     ],
 )
 def test_tensorrt_llm_multiplies_fp8_by_channel_where_it_has_kernels(
@@ -555,7 +556,7 @@ def test_cache_types_are_slow_by_back_end(
     [
         ("RTX 3090", "transformers", "unpacks FP8 to BF16"),
         ("RX 7900 XTX", "transformers", "no E4M3 there"),
-        ("RX 7900 XTX", "vLLM", "files in blocks run there in Triton"),
+        ("RX 7900 XTX", "vLLM", "save for files in blocks"),
         ("MI210", "vLLM", "begin with CDNA 3 and RDNA 4"),
     ],
 )
@@ -674,3 +675,38 @@ def test_gemma_4_in_tensorrt_llm_before_blackwell_is_not_known_to_run(
 ) -> None:
     request = Request(gpu=card, model="gemma-4-31b-it", precision="FP8", framework="TensorRT-LLM")
     assert (not [*problems_of(request, knowledge)]) is runs
+
+
+@pytest.mark.parametrize("precision", ["AWQ", "GPTQ 8-bit", "NF4", "INT8 (bitsandbytes)"])
+@pytest.mark.parametrize(("model", "runs"), [("qwen3-30b-a3b", False), ("qwen3-14b", True)])
+def test_transformers_packs_no_experts(
+    knowledge: Knowledge, model: str, precision: str, *, runs: bool
+) -> None:
+    request = Request(gpu="A100", model=model, precision=precision, framework="transformers")
+    said = "; ".join(str(one) for one in problems_of(request, knowledge))
+    assert ("experts of a mixture are plain" not in said) is runs
+
+
+@pytest.mark.parametrize(
+    ("card", "model", "precision", "why"),
+    [
+        ("RTX 4090", "qwen3-30b-a3b", "NF4", ""),
+        ("RTX 4090", "gpt-oss-20b", "NF4", "experts that are tensors of their own"),
+        ("RTX 4090", "qwen3-30b-a3b", "INT8 (bitsandbytes)", "no experts in eight bits"),
+        ("P40", "qwen3-14b", "NF4", "compute capability 7.0"),
+    ],
+)
+def test_vllm_reads_bitsandbytes_through_a_plugin(
+    knowledge: Knowledge, card: str, model: str, precision: str, why: str
+) -> None:
+    request = Request(gpu=card, model=model, precision=precision, framework="vLLM")
+    said = "; ".join(str(one) for one in problems_of(request, knowledge))
+    assert bool(said) is bool(why)
+    if not why:
+        assert "--quantization bitsandbytes" in command_for(resolve(request, knowledge))
+
+
+def test_exllamav3_says_that_amd_cards_are_new_to_it(knowledge: Knowledge) -> None:
+    request = Request(gpu="RX 7900 XTX", model="qwen3-8b", framework="ExLlamaV3")
+    said = [*variant_warnings(request, resolve(request, knowledge), knowledge)]
+    assert any("since release 1.6.0" in one and "preliminary" in one for one in said)

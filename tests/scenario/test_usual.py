@@ -97,6 +97,9 @@ def test_changes_are_complete_without_a_precision() -> None:
         ("RTX 3060:12GB", "llama.cpp", "itself takes 131,072 and lowers them until they fit."),
         ("RTX 4090", "Ollama", "itself takes 32,768, which fits here too."),
         ("2x RTX 4090", "Ollama", "itself takes 131,072, which fits here too."),
+        ("RTX 3090", "TGI", "TGI 032fc4c4 itself takes 131,072 and lowers them until they fit."),
+        ("RTX 3090", "TabbyAPI", "TabbyAPI server e632af4 itself takes 131,072, which fits here"),
+        ("RTX 3090", "LM Studio", "4,096 tokens are sized, which LM Studio 0a5d5b7a itself takes."),
     ],
 )
 def test_what_a_server_takes_without_a_context(gpu: str, framework: str, said: str) -> None:
