@@ -319,7 +319,7 @@ class Advisor(Struct, frozen=True):
             score_terms=item.terms,
             because=self._because(item.rule, run, option.key),
             confidence=confidence_of(option),
-            command=command_for(option.scenario, option.memory),
+            command=command_for(option.scenario, option.memory, run.base.scenario.framework),
             alternatives=tuple(run.options[key] for key in item.alternatives),
         )
 

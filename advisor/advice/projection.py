@@ -31,6 +31,7 @@ from advisor.advice.document import (
     Verdict,
 )
 from advisor.knowledge.catalogue import default_backend
+from advisor.knowledge.types import Framework
 from advisor.remedies.assessment import quality_known
 from advisor.remedies.search import dominators_in_kind
 from advisor.runtimes.commands import Command, commands_for
@@ -106,7 +107,8 @@ def numbers_of(
         verdict=Verdict(found.state, ""),
         commands=_commands(found.scenario, found.memory) if found.state in _RUNS else [],
         recommendations=[
-            _recommendation(item, before, users.get(item.rule)) for item in found.recommendations
+            _recommendation(item, before, users.get(item.rule), found.scenario.framework)
+            for item in found.recommendations
         ],
         notes=[],
         not_recommended=[
@@ -237,12 +239,14 @@ def _span(speed: Speed | None) -> Span | None:
     return speed.speculative_tok_s if speed else None
 
 
-def _commands(scenario: Scenario, memory: Memory) -> list[Command]:
-    made = commands_for(scenario, memory)
+def _commands(scenario: Scenario, memory: Memory, within: Framework | None = None) -> list[Command]:
+    made = commands_for(scenario, memory, within)
     return [replace(command, text=typed(command.text)) for command in made]
 
 
-def _recommendation(item: RankedOption, before: Before, entry: UserEntry | None) -> Recommendation:
+def _recommendation(
+    item: RankedOption, before: Before, entry: UserEntry | None, asked: Framework
+) -> Recommendation:
     option = item.option
     return read_as(
         Recommendation,
@@ -255,7 +259,7 @@ def _recommendation(item: RankedOption, before: Before, entry: UserEntry | None)
         before=before,
         after=_after(option),
         tradeoff=_tradeoff(option),
-        commands=_commands(option.scenario, option.memory),
+        commands=_commands(option.scenario, option.memory, asked),
         alternatives=[
             Alternative(other.change, setup_doc(other.scenario), _after(other))
             for other in item.alternatives

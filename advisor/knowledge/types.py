@@ -252,8 +252,7 @@ class Framework(Struct, frozen=True, omit_defaults=True):
     library_tags: Flag = False  # Ollama's library says which format it takes of the models there
     own_mix: Texts = ()  # model types whose Q4_K_M it mixes by rules of its own
     usual_context: Contexts = ()  # from which memory of the cards how many tokens it takes
-    not_on: Texts = ()
-    """Architectures of its vendors that it does not run on (Gaudi for llama.cpp)."""
+    not_on: Texts = ()  # architectures of its vendors without it (Gaudi for llama.cpp)
     cpu_offload: Flag | None = None  # whole layers can live in system RAM
     expert_offload: Flag | None = None
     """Expert tensors of a mixture of experts can live in system RAM."""
@@ -265,6 +264,7 @@ class Framework(Struct, frozen=True, omit_defaults=True):
     loads_with: Texts = ()  # of a front end: the runtimes it loads models with, preferred first
     backends_beside: Texts = ()  # what it computes with beside the vendor's own
     one_backend_on: Texts = ()  # vendors on whose cards it has the vendor's own alone
+    backend_by_setting: Flag = False  # one package holds them all, and a setting says which
     beyond: Annotated[Mapping[str, str], Kind(mapping(written))] = field(default_factory=dict)
     """What only other releases or builds run, or is had where it is asked for -> a clause on it."""
     not_sized: Annotated[Mapping[str, str], _UNSIZED] = field(default_factory=dict)

@@ -18,7 +18,15 @@ from advisor.remedies.format_lists import (
     of_usual_bits,
     other_frameworks,
 )
-from advisor.remedies.option import Base, Option, Remedy, cards_hold, make_option, may_help
+from advisor.remedies.option import (
+    Base,
+    Effort,
+    Option,
+    Remedy,
+    cards_hold,
+    make_option,
+    may_help,
+)
 from advisor.remedies.search import Plan, that_divide
 from advisor.runtimes import runtime_of
 from advisor.runtimes.commands import can_tell
@@ -197,10 +205,11 @@ def _backends(base: Base, *_: object) -> Iterator[Option]:
     Both back ends were measured on cards like these, one by one.
     """
     scenario = base.scenario
+    effort: Effort = "setting" if scenario.framework.backend_by_setting else BACKEND.effort
     for backend in backends_of(scenario.gpu, scenario.framework):
         other = replace(scenario, backend=backend)
         if backend != scenario.backend and cards_hold(base, other):
-            option = make_option(base, BACKEND, {"backend": backend}, other)
+            option = make_option(base, BACKEND, {"backend": backend}, other, effort=effort)
             if _is_measured(base.speed) and _is_measured(option.speed):
                 yield option
 

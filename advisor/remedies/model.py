@@ -77,6 +77,7 @@ def _next_smaller(base: Base, smaller: Sequence[Model], tried: Collection[str]) 
     least = max(min(own.parameters * _LEAST_OF_A_STEP, _LARGE, next_one), _SMALL)
     if (own.released or "") < f"{oldest:.0f}":
         least = max(least, _LARGE)
+    alike.sort(key=lambda m: (m.parameters, m.released or ""), reverse=True)
     steps = (_in_best_format(base, m, REMEDY) for m in alike if m.parameters >= least)
     found = next(filter(None, steps), None)
     if found and found.scenario.model.name not in tried:

@@ -33,6 +33,8 @@ _LEAST_SAID, _WORTH_SAYING = 1024**3, 4 * 1024**3
 and in any case."""
 _MOST = 2 / 3
 """Weights that take this share of what is needed decide."""
+_USEFUL = 1024
+"""Tokens of context below which a question and its answer have no room."""
 _FULL_BITS = 15.5
 """Average bits per weight from here on are those of an unquantised model."""
 
@@ -214,12 +216,18 @@ def _batch(doc: Advice) -> str:
     return say("at-least", n=f.count(batch)) if searched_all else f.count(batch)
 
 
+def released(doc: Advice) -> str:
+    """Name the format of less than 16 bits that the model was released in."""
+    return str(doc.facts.get("weights.published", "")).partition("_")[0]
+
+
 def _shorter(doc: Advice) -> str:
-    """The longest context that fits, where it is neither what was asked for nor all there is."""
+    """The longest context that fits, where it is of use, less than asked for and than there is."""
     context, asked = doc.break_even.max_context_tokens, doc.scenario
     trained = asked.model.trained_context_tokens
-    shorter = context is not None and context < asked.context_tokens and context != trained
-    return f.count(context) if shorter else ""
+    if context is None or not _USEFUL <= context < asked.context_tokens or context == trained:
+        return ""
+    return f.count(context)
 
 
 def _fewer(doc: Advice) -> int:

@@ -12,7 +12,7 @@ from advisor.knowledge.names import line_of
 from advisor.remedies import is_uncertain, settings_of, told_by
 from advisor.report import figures as f
 from advisor.report.figures import counted, flag, known, say
-from advisor.report.memory_view import copies, fewer_held, layers_of, runs, sequences_in
+from advisor.report.memory_view import copies, fewer_held, layers_of, released, runs, sequences_in
 from advisor.report.views import View, article
 from advisor.units import MIB, rate
 
@@ -279,6 +279,7 @@ WRITERS: Mapping[str, Callable[[Advice, Recommendation], str]] = {
     "option.quality_gain": _quality_gain,
     "option.quality_small": _quality_small,
     "option.quality_same": lambda d, i: flag(_quality_change(d, i) == 0),
+    "option.as_published": lambda d, i: flag(i.setup.precision.partition("_")[0] == released(d)),
     "option.quality_unknown": lambda d, i: flag(
         _quality_change(d, i) is None and i.after.weights_bytes <= d.memory.weights_bytes
     ),
@@ -308,6 +309,7 @@ WRITERS: Mapping[str, Callable[[Advice, Recommendation], str]] = {
     "option.saved": lambda _, i: _saved(i, 1),
     "option.added": lambda _, i: _saved(i, -1),
     "option.host_ram": lambda _, i: _host_ram(i),
+    "option.all_ram": lambda _, i: f.amount(i.setup.ram_bytes),
     "option.decode_speed": lambda _, i: f.of_each(f.speed_range(i.after.decode_tok_s), _of(i)),
     "option.speed_point": lambda _, i: _point(i, i.after.decode_tok_s),
     "option.speculative": lambda _, i: f.of_each(f.span(i.speculative_tok_s), _of(i)),
@@ -328,10 +330,10 @@ class OptionView(View):
 
 def _summary(s: OptionView, before: Figure | None) -> str:
     memory = f"{s['option.before_required'].removesuffix(' GiB')} -> {s['option.required']}"
-    kind = "line.free.some" if s["option.several"] else "line.free"
-    kind += ".thin" if s["option.thin"] else ""
+    kind = "line.free" + ".some" * bool(s["option.several"]) + ".thin" * bool(s["option.thin"])
     free = say(kind, size=s["option.headroom"]) if s["option.headroom"] else ""
-    ram = say("line.ram", size=s["option.host_ram"]) if s["option.host_ram"] else ""
+    kind = "line.ram" + ".of" * bool(s["option.all_ram"])
+    ram = s["option.host_ram"] and say(kind, size=s["option.host_ram"], all=s["option.all_ram"])
     point = _drafted(s) or s["option.speed_point"]
     changed = before is not None and not point.startswith(f.speed_point(before))
     speed = f"{rate(before.estimate)} -> {point}" if before and point and changed else point
@@ -366,7 +368,6 @@ _LINES: Mapping[str, Callable[[OptionView, Figure | None], str]] = {
     "effort": lambda s, _: known("effort-kind", s["option.effort"]) or s["option.effort"],
     "cost": lambda s, _: s["option.cost"],
 }
-"""Figure of a remedy -> its text, from its placeholders and the speed before."""
 
 
 class RemedyFigures(View):

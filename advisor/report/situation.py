@@ -345,7 +345,7 @@ WRITERS: Mapping[str, Writer] = {
     "model.draft_head": lambda d: plain(str(d.facts.get("model.draft_head", ""))),
     "model.four_bit_files": lambda d: plain(str(d.facts.get("model.four_bit_files", ""))),
     "weights.download": lambda d: plain(str(d.facts.get("weights.download", ""))),
-    "weights.published": lambda d: str(d.facts.get("weights.published", "")).partition("_")[0],
+    "weights.published": memory.released,
     "weights.slow_kernels": lambda d: flag(bool(d.facts.get("weights.slow_kernels"))),
     "weights.nominal_why": _nominal_why,
     "weights.nominal_above": lambda d: flag(_nominal_above(d)),

@@ -88,9 +88,8 @@ class Started(Struct, frozen=True):
     @property
     def makes_format(self) -> bool:
         """Whether the program makes the format from the model's 16-bit checkpoint."""
-        scenario = self.scenario
-        made = capability.makes(scenario.framework, scenario.precision, scenario.model)
-        return made and not self.repository
+        of = self.scenario
+        return capability.makes(of.framework, of.precision, of.model) and not self.repository
 
     @property
     def kv_set(self) -> bool:
@@ -273,8 +272,9 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "folder": lambda s: capability.folder_name(s.scenario.model, s.scenario.precision),
     "gguf": lambda s: capability.gguf(s.scenario.model, s.scenario.precision),
     "gguf_seen": lambda s: s.gguf_seen,
-    "gguf_own": lambda s: None if s.gguf_seen else VALUES["gguf"](s),
+    "gguf_own": lambda s: None if s.gguf_seen or VALUES["mlx_at"](s) else VALUES["gguf"](s),
     "gguf_at": lambda s: (s.gguf_seen or "").replace(":", "@") or None,
+    "mlx_at": lambda s: s.repository if s.scenario.precision.family == "mlx" else None,
     "model_key": lambda s: capability.file_word(s.scenario.model.name).casefold(),
     "draft_key": lambda s: _of_draft(s, lambda m, _: capability.file_word(m.name).casefold()),
     "ggml": lambda s: s.scenario.model.companions.get("ggml"),

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from advisor.knowledge.catalogue import default_backend
 from advisor.knowledge.programs import CommandPart, CommandPiece, Program
+from advisor.knowledge.types import Framework
 from advisor.memo import Kept
 from advisor.runtimes.command_values import (
     VALUES,
@@ -22,7 +23,7 @@ from advisor.runtimes.command_values import (
     shares_of,
 )
 from advisor.scenario import Key, Scenario, size_key, takes
-from advisor.scenario.capability import folder_name, gguf, seen_gguf
+from advisor.scenario.capability import folder_name, gguf, repository_of, seen_gguf
 from advisor.scenario.figures import Memory
 from advisor.units import shell_word
 
@@ -65,22 +66,26 @@ class Command(Struct, frozen=True):
     """The same where more were stated, which it may refuse; the others wait. [sequences]"""
 
 
-def commands_for(scenario: Scenario, memory: Memory | None = None) -> tuple[Command, ...]:
+def commands_for(
+    scenario: Scenario, memory: Memory | None = None, within: Framework | None = None
+) -> tuple[Command, ...]:
     """Give an invocation for every program of the scenario's framework, the fullest first.
 
-    Without its memory a server is not told to leave what other programs need.
+    Without its memory a server is not told to leave what other programs need. Within a front end
+    that loads published weights in that framework, its own program does.
     """
     shares = shares_of(scenario, memory)
     layers = memory.layers_by_card if memory else ()
     room = memory.cache_room if memory else None
     told = (room.most_at_start, room.state_slots) if room else (None, None)
-    key, records = _key(scenario, shares, layers, told)
+    programs = _programs(scenario, within)
+    key, records = _key(scenario, shares, layers, (*told, *(p.name for p in programs)))
     found = _written_for.get(key)
     if found is None:
         sounds = scenario.model.modality == "audio"
         made = [
             _command(program, Started(scenario, program, shares, layers, *told))
-            for program in scenario.framework.commands
+            for program in programs
             if not (sounds and program.interpreter)  # which asks and answers in text
         ]
         in_order = tuple(sorted(made, key=_left_unsaid))
@@ -89,9 +94,18 @@ def commands_for(scenario: Scenario, memory: Memory | None = None) -> tuple[Comm
     return found[1]
 
 
-def command_for(scenario: Scenario, memory: Memory | None = None) -> str:
+def _programs(scenario: Scenario, within: Framework | None) -> Sequence[Program]:
+    own = scenario.framework
+    inside = within is not None and within is not own and own.name in within.loads_with
+    published = inside and repository_of(scenario.model, scenario.precision, own)
+    return within.commands if within and published else own.commands
+
+
+def command_for(
+    scenario: Scenario, memory: Memory | None = None, within: Framework | None = None
+) -> str:
     """Give the invocation that leaves the least unsaid; empty where none is sourced."""
-    found = commands_for(scenario, memory)
+    found = commands_for(scenario, memory, within)
     return found[0].text if found else ""
 
 

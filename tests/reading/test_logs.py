@@ -12,6 +12,7 @@ import yaml
 from msgspec.structs import replace
 
 from advisor.advice import Advisor
+from advisor.knowledge import load_knowledge
 from advisor.knowledge.log_patterns import load_log_patterns
 from advisor.reading.log_file import read_log
 from advisor.reading.log_request import settings_of
@@ -200,3 +201,16 @@ def test_a_tag_tells_its_format() -> None:
     ):
         made, _ = diagnose(log, Request(model=model, gpu="RTX 3080"), advisor())
         assert list(made.unknown) == asks, model
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "0    45.0c  35.0W  800Mhz  1600Mhz  0%   auto  300.0W   93%   0%",
+        "0  2  0x74a1, 28851  35.0\u00b0C  142.0W  SPX  132Mhz  900Mhz  0%  auto  750.0W  93%  0%",
+    ],
+)
+def test_the_short_table_of_rocm_smi_is_known_and_tells_no_card(row: str) -> None:
+    found = read(row)
+    assert found.known_lines == 1
+    assert settings_of(found, load_knowledge()).unknown["gpu"] == ""

@@ -126,3 +126,9 @@ def test_one_change_is_shown_once() -> None:
     assert options
     shown = [str(row.setup) for row in options.rows]
     assert len(shown) == len(set(shown))
+
+
+def test_the_same_bits_by_two_packers_are_one_move() -> None:
+    advice = advised(gpu="4x RTX 4060 Ti 16GB", model="llama-3.3-70b-instruct", ram_gib=64)
+    moves = [item.option for item in advice.recommendations if item.option.effort == "rebuild"]
+    assert [move.change["framework"] for move in moves] == ["vLLM"]

@@ -36,7 +36,7 @@ def test_the_system_ram_that_is_told_is_that_of_an_option_in_the_report(
     rank, size = found[1] or found[3], found[2] or found[4]
     item = doc.recommendations[int(rank) - 1]
     assert item.setup.gpu_layers is not None or item.setup.cpu_experts
-    assert f"{size} in system RAM" in text
+    assert re.search(rf"{size} in (\S+ GiB of )?system RAM", text)
 
 
 def test_no_speed_of_system_ram_is_told_where_nothing_lies_there() -> None:
@@ -326,3 +326,14 @@ def test_the_next_smaller_of_a_series_is_named_however_much_smaller() -> None:
     )  # fmt: skip
     models = [i.setup.model for i in doc.recommendations]
     assert "gpt-oss-20b" in models
+
+
+def test_the_next_smaller_of_a_series_is_of_its_newest_release() -> None:
+    doc, _ = told(
+        gpu="RTX 4090", model="qwen3-235b-a22b-instruct-2507", precision="FP8", context=16384,
+        framework="vLLM",
+    )  # fmt: skip
+    named = [i.setup.model for i in doc.recommendations]
+    named += [a.setup.model for i in doc.recommendations for a in i.alternatives]
+    assert "Qwen3-30B-A3B-Instruct-2507" in named
+    assert "Qwen3-30B-A3B" not in named
