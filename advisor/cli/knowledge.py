@@ -44,14 +44,14 @@ _MOST_LISTED = 10
 
 
 def find(
-    text: Annotated[str, typer.Argument(help="Part of a name.")],
+    words: Annotated[list[str], typer.Argument(metavar="TEXT", help="Part of a name.")],
     knowledge: KnowledgeFolder = None,
 ) -> None:
     """List what the knowledge base and the public list have under a name.
 
-    Example: advisor knowledge find 4060
+    Example: advisor knowledge find rtx 4060
     """
-    known = load_knowledge(knowledge)
+    known, text = load_knowledge(knowledge), " ".join(words)
     rows = [tuple(row) for row in search(known, text)]
     names = {row[1].casefold() for row in rows}
     listed = (one for one in containing(text, _MOST_LISTED) if one.name.casefold() not in names)

@@ -40,7 +40,7 @@ from advisor.reading.public_made import SAME_WITHIN
 from advisor.reading.public_sizing import model_of, model_unlisted
 from advisor.reading.published import abridged, is_draft
 
-_FREE: Final = re.compile(r"a\d+(?:\.\d+)?b|\d{4}|\d+k|\d+e")
+_FREE: Final = re.compile(r"a\d+(?:\.\d+)?b|\d{4}|\d+k|\d+e|1\.0")
 _MOST_TOKENS: Final = 40
 
 

@@ -266,15 +266,16 @@ def _less_remarks(knowledge: Knowledge, text: str) -> ModelRead | None:
 
 def _called(read: ModelRead, text: str, spelled: str) -> ModelRead:
     """Give what another spelling was read as under its own name, and its repository."""
-    parts = parts_of(text)
+    parts = parts_of(text if "/" in text else spelled)
     own = f"{parts.publisher}/{parts.name}" if parts.publisher else None
     said = [line.replace(quoted(spelled), quoted(text)) for line in read.said]
-    told = said or [f"{quoted(text)} is read as {read.model.name}."]
-    return replace(read, model=replace(read.model, hf_id=own), said=tuple(told))
+    said = said or [f"{quoted(text)} is read as {read.model.name}."]
+    return replace(read, model=replace(read.model, hf_id=own), said=tuple(said))
 
 
 _FORMAT_BEFORE: Final = r"(?:w\da\d+|int\d|fp\d|awq|gptq|\dbits?|\dbpw|nvfp4|mxfp4|gguf|q\d\w*)"
 _REMARKS: Final = (
+    (re.compile(r"^([\w.-]+?)--(?=[\w.-]+$)"), r"\1/"),
     (
         re.compile(r"^([^/:\s]+/[^/:\s]+|[^/:\s]+):(\d+(?:\.\d+)?b)(?![a-z0-9])", re.IGNORECASE),
         r"\1-\2",
@@ -304,10 +305,7 @@ _SIZES_BESIDE: Final = re.compile(
 _BARE_SIZE: Final = re.compile(r"(?<=[\s_-])(\d{2,3})(?=$|[\s_-])")
 _UNITS: Final = {"b": 1e9, "t": 1e12}
 _ROUNDED: Final = 0.05  # how far a size that is told may lie from the parameters
-_ACTIVE: Final = 1.5e9
-"""The same, in parameters, of what a token reads: some count embeddings among it."""
-
-
+_ACTIVE: Final = 1.5e9  # the same, in parameters, of what a token reads: some count embeddings
 _MOST: Final = 14  # segments of a name
 _PLAIN: Final = re.compile(
     r"[a-z]+\d+[a-z]{2,}|[a-z]{2,}|v?\d{1,2}(?:\.\d+){0,2}|[a-z]{2,}\d|\d{4}|\d+(?:\.\d+)?[kt]"

@@ -221,7 +221,8 @@ def _counts(numbers: list[tuple[str, float]], doc: Advice) -> set[str]:
     found = {f"{value:,.0f}" for key, value in numbers if key.endswith(keys)}
     image = doc.scenario.model.image_tokens or ""
     written = {int(digits.replace(",", "")) for digits in re.findall(r"\d[\d,]*", image)}
-    return found | {f"{value:,}" for value in written}
+    whole = (doc.memory.cache_tokens or 0) // doc.scenario.context_tokens
+    return found | {f"{value:,}" for value in (*written, whole)}
 
 
 def _numbers(value: object, key: str) -> Iterator[tuple[str, float]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -53,12 +53,19 @@ def model_named(text: str, knowledge: Knowledge) -> ModelRead:
     try:
         return read_model(knowledge, text)
     except RequestError:
-        if not _is_folder(text):
+        if not _exists(text, Path.is_dir):
             for otherwise in _OTHERWISE:
                 if meant := otherwise(text, knowledge):
                     return meant
             raise
     return _from_files(text)
+
+
+def _tried(text: str, knowledge: Knowledge) -> ModelRead | None:
+    try:
+        return model_named(text, knowledge)
+    except UserError:
+        return None
 
 
 def is_of_library(model: Model) -> bool:
@@ -72,11 +79,9 @@ def _with_a_point(text: str, knowledge: Knowledge) -> ModelRead | None:
     pointed = _VERSION.sub(r"\1.\2", text)
     if pointed == text or "/" in text:
         return None
-    try:
-        read = read_model(knowledge, pointed)
-    except UserError:
-        return None
-    return replace(read, said=(f"'{text.strip()}' is read as {read.model.name}.",))
+    read = _tried(pointed, knowledge)
+    line = f"'{text.strip()}' is read as {{}}."
+    return read and replace(read, said=(line.format(read.model.name), *read.said[1:]))
 
 
 _VERSION = re.compile(r"(?<=[a-z])(\d)(\d)(?=[-_\s])", re.IGNORECASE)
@@ -87,11 +92,9 @@ def _less_filler(text: str, knowledge: Knowledge) -> ModelRead | None:
     plain = " ".join(one for one in text.split() if one.casefold() not in words().filler)
     if plain in {"", text}:
         return None
-    try:
-        read = model_named(plain, knowledge)
-    except UserError:
-        return None
-    return read if read.said else replace(read, said=(f"'{text}' is read as {read.model.name}.",))
+    if not (read := _tried(plain, knowledge)) or read.said:
+        return read
+    return replace(read, said=(f"'{text}' is read as {read.model.name}.",))
 
 
 def _most_usual(text: str, knowledge: Knowledge) -> ModelRead | None:
@@ -145,9 +148,8 @@ def _largest(text: str, knowledge: Knowledge) -> ModelRead | None:
     if found is None:
         return None
     sizes = sorted(map(float, _NUMBER.findall(found[0])))
-    try:
-        read = read_model(knowledge, f"{text[: found.start()]}{sizes[-1]:g}B{text[found.end() :]}")
-    except UserError:
+    read = _tried(f"{text[: found.start()]}{sizes[-1]:g}B{text[found.end() :]}", knowledge)
+    if read is None:
         return None
     line = f"'{text.strip()}' names {len(sizes)} sizes: {read.model.name}, the largest, is sized."
     return replace(read, said=(line, *read.said[1:]))
@@ -169,10 +171,7 @@ def _put_right(text: str, knowledge: Knowledge) -> ModelRead | None:
             close = [one for one in known["named"] if _is_meant(typed, one)]
             right |= {typed: close[0]} if len(close) == 1 else {}
     put = _WORD.sub(lambda found: right.get(found[0].casefold(), found[0]), text)
-    try:
-        read = model_named(put, knowledge) if right else None
-    except UserError:
-        return None
+    read = _tried(put, knowledge) if right else None
     slips = "".join(f", with {new} for {typed}" for typed, new in sorted(right.items()))
     line = f"'{text.strip()}' is read as {read.model.name}{slips}." if read else ""
     return read and replace(read, said=(line, *read.said[1:]))
@@ -197,10 +196,7 @@ def _words_known(knowledge: Knowledge) -> Mapping[str, Collection[str]]:
 def _less_context(text: str, knowledge: Knowledge) -> ModelRead | None:
     """Read a name beside the context that it is to have: ``qwen3 8b 32k ctx``."""
     plain = _CONTEXT.sub("", text)
-    try:
-        read = model_named(plain, knowledge) if plain not in {"", text} else None
-    except UserError:
-        return None
+    read = _tried(plain, knowledge) if plain not in {"", text} else None
     line = f"'{text.strip()}' is read as {{}}; a context counts where --context states it."
     return read and replace(read, said=(line.format(read.model.name), *read.said[1:]))
 
@@ -217,20 +213,33 @@ def _of_more_words(text: str, knowledge: Knowledge) -> ModelRead | None:
     said = said_in(text)
     told = [word for word in model_words(said.rest) if word not in words().filler]
     named = max((word for word in told if word.isalpha()), key=len, default="")
-    if "/" in text or len(told) <= 1 or len(named) < len("abc") or _JOINED.search(text):
+    least = len("abc") if len(told) > 1 else _LONG
+    if "/" in text or len(named) < least or _JOINED.search(text):
         return None
     found = [one for one in containing(named, _MOST_LOOKED_AT) if _is_release(one, told)]
     sizes = [one.parameters_raw or 0 for one in found]
     if not found or min(sizes) * (1 + _ALIKE) < max(sizes):
         return None
+    others = [one.name for one in found[1:] if len(told) == 1]
+    if len(told) == 1 and not _is_all_of(found, named, knowledge):
+        return None
     read = read_model(knowledge, f"{found[0].name} {said.precision}".strip())
     line = f"'{text.strip()}' is read as {read.model.name}, whose name has all of these words."
-    return replace(read, said=(line, *read.said[1:]))
+    also = f" It could also be {listed(others, _MOST_SAID)}." if others else ""
+    return replace(read, said=(line + also, *read.said[1:]), others=tuple(others))
+
+
+def _is_all_of(found: Sequence[PublicModel], word: str, knowledge: Knowledge) -> bool:
+    """Whether one publisher's models alone begin with a word, which says nothing else in names."""
+    publishers = {one.hf_id.partition("/")[0] for one in found}
+    begins = all(one.name.casefold().startswith(word) for one in found)
+    return begins and len(publishers) == 1 and word not in _words_known(knowledge)["any"]
 
 
 _JOINED = re.compile(r"[a-z]\d+b(?![a-z])", re.IGNORECASE)  # ``internvl38b``: 3-8B, or 38B?
 _MOST_LOOKED_AT = 500
 _ALIKE = 0.1
+_MANY = 4  # words of a text that may lack the first of a name: ``oig-oasst1-512-6_9b``
 _OF_RELEASE = re.compile(r"[mkv]?\d+(?:\.\d+)*|[mkv]|a?\d+(?:\.\d+)?[bm]|\d+k")
 
 
@@ -238,6 +247,7 @@ def _is_release(one: PublicModel, told: Collection[str]) -> bool:
     """Whether a repository's name has these words, and besides none that tells another kind."""
     own = model_words(said_in(one.name).rest)
     beside = set(own) - set(told) - words().filler - set(words().tunings)
+    beside -= set(model_words(one.name.partition("-")[0]) if len(told) >= _MANY else ())
     return not is_packed(one) and set(told) <= set(own) and all(map(_OF_RELEASE.fullmatch, beside))
 
 
@@ -317,7 +327,7 @@ def _is_file_name(text: str) -> bool:
 def _from_files(text: str) -> ModelRead:
     check_path(text)
     path = Path(text)
-    if not _is_folder(text) and path.suffix not in _MODEL_FILES:
+    if not _exists(text, Path.is_dir) and path.suffix not in _MODEL_FILES:
         what = "not a model file" if path.is_file() else "no such folder"
         raise RequestError(
             f"{text}: {what}",
@@ -333,16 +343,9 @@ def _is_path(text: str) -> bool:
     return not on_hub and (begins or ends or "\\" in text)
 
 
-def _exists(text: str) -> bool:
+def _exists(text: str, is_one: Callable[[Path], bool] = Path.exists) -> bool:
     try:
-        return allowed(text) and Path(text).exists()
-    except (OSError, ValueError):
-        return False
-
-
-def _is_folder(text: str) -> bool:
-    try:
-        return allowed(text) and Path(text).is_dir()
+        return allowed(text) and is_one(Path(text))
     except (OSError, ValueError):
         return False
 

@@ -63,6 +63,12 @@ def test_a_search_without_a_find_names_the_nearest(capsys: Capture, text: str, n
     assert near in done.err
 
 
+def test_a_name_of_several_words_needs_no_quotes(capsys: pytest.CaptureFixture[str]) -> None:
+    done = run(capsys, "knowledge", "find", "rtx", "409O")
+    assert done.out == run(capsys, "knowledge", "find", "rtx 409O").out
+    assert "GeForce RTX 4090" in done.out
+
+
 def test_a_search_reads_cards_as_people_say_them(capsys: Capture) -> None:
     done = run(capsys, "knowledge", "find", "dual 3090")
     assert "GeForce RTX 3090 " in done.out

@@ -21,8 +21,8 @@ from advisor.units import GIB
         ("M1 Max:65GB", "known: Apple M1 Max (32 GB, 64 GB). Write one of these."),
         ("M1 Max:2GB", "known: Apple M1 Max (32 GB, 64 GB). Write one of these."),
         ("DGX Spark:129GB", "known: DGX Spark (GB10) (128 GB). Write one of these."),
-        ("M5:1GB", "known: Apple M5. Write 4 to 512 GB."),
-        ("M5:513GB", "known: Apple M5. Write 4 to 512 GB."),
+        ("780M:1GB", "known: Radeon 780M. Write 4 to 512 GB."),
+        ("780M:513GB", "known: Radeon 780M. Write 4 to 512 GB."),
     ],
 )
 def test_a_size_that_no_machine_has_is_refused(text: str, words: str) -> None:

@@ -589,7 +589,12 @@ def test_cards_are_read_in_other_languages_and_letters(text: str, name: str, cou
         ("M40", "Tesla M40 24 GB", 24, "the usual one. It could also be Tesla M40 12 GB"),
         ("Ryzen AI Max 385", "Radeon 8050S (Ryzen AI Max, Strix Halo)", 32, "with 32 GB; it is"),
         ("Ryzen AI Max+ 388", "Radeon 8060S (Ryzen AI Max+ 395, Strix Halo)", 32, "sold with 64"),
-        ("Framework PC", "Radeon 8060S (Ryzen AI Max+ 395, Strix Halo)", 128, "also be Radeon 8050S"),
+        (
+            "Framework PC",
+            "Radeon 8060S (Ryzen AI Max+ 395, Strix Halo)",
+            128,
+            "also be Radeon 8050S",
+        ),
         ("AMD Ryzen AI 9 HX PRO 375", "Radeon 890M", 32, "with 32 GB; it is sold with 64"),
         ("MacBook Pro M5", "Apple M5", 16, "it is sold with 24 or 32 GB too"),
         ("XFX Merc 7900 XT 20GB", "Radeon RX 7900 XT", 20, "read as Radeon RX 7900 XT."),

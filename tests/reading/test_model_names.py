@@ -717,6 +717,11 @@ def test_schemes_of_other_programs_are_addresses(text: str) -> None:
         ("kimi-vl-thinking-2506", "Kimi-VL-A3B-Thinking-2506", "all of these words"),
         ("Qwen3-8B (128k context)", "Qwen3-8B", "where --context states it"),
         ("qwen3 8b 32k ctx", "Qwen3-8B", "where --context states it"),
+        ("olmOCR", "olmOCR-2-7B-1025", "It could also be olmOCR-7B-0825"),
+        ("oig-oasst1-512-6_9b", "h2ogpt-oig-oasst1-512-6_9b", "all of these words"),
+        ("tinyllama-1.1b-1t-openorca", "tinyllama-1.1b-openorca", "as TinyLlama-1.1B-Chat"),
+        ("TinyLlama-1.1B-intermediate", "TinyLlama-1.1B-intermediate", "as a fine-tune"),
+        ("Somebody--Qwen3.6-27B-Sparkle", "Qwen3.6-27B-Sparkle", "read as Qwen3.6-27B"),
     ],
 )
 def test_slips_contexts_and_fewer_words_are_read_and_told(text: str, name: str, told: str) -> None:
