@@ -111,14 +111,10 @@ class Speeds(Struct, frozen=True):
             "moe" if moe else "",
             slow.name if slow else "",
         )
-        try:
-            return self.rates[key]
-        except KeyError:
+        if key not in self.rates:
             made = _rate(self, gpu, backend, framework, precision, moe=moe)
-            if made and slow:
-                made = _slowed(made, slow.times or 1.0, moe=moe)
-            self.rates[key] = made
-            return made
+            self.rates[key] = _slowed(made, slow.times or 1.0, moe=moe) if made and slow else made
+        return self.rates[key]
 
 
 _KEPT: dict[str, Speeds] = {}
