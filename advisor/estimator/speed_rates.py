@@ -69,6 +69,8 @@ class Rate(Struct, frozen=True):
     """How well routed experts are read, against other weights."""
     serving_s: float = 0.0
     """What sampling and sending take of each token."""
+    latent_cache: float = 1.0
+    """How well a cache of latent vectors, which every head reads, is read against another."""
 
 
 class Speeds(Struct, frozen=True):
@@ -307,6 +309,7 @@ def _family_rate(
         prefill=prefill,
         expert_efficiency=(behind.sixteen_bit_experts if precision.name in SIXTEEN_BITS else 1.0),
         serving_s=family.serving_s,
+        latent_cache=behind.latent_cache,
     )
 
 

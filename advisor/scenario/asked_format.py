@@ -36,7 +36,7 @@ PUBLISHED = "the published format"
 """Stands for the formats that hold what was released, those of as many bits, then FP16."""
 USUAL = "the usual format"
 """Stands for what a runtime takes where nobody names a format (``Framework.usual_formats``)."""
-_SIXTEEN = re.compile(r"16[ -]?bits?")
+_SIXTEEN: Final = re.compile(r"16[ -]?bits?", re.IGNORECASE)
 
 
 def formats_named(text: str, knowledge: Knowledge) -> tuple[Format, ...]:
@@ -60,6 +60,8 @@ def formats_for(text: str, model: Model | None, knowledge: Knowledge) -> tuple[F
     """
     if text == USUAL:
         return formats_named(DEFAULT_PRECISION, knowledge)
+    if model and is_sixteen(text):
+        return (knowledge.formats[support.own_sixteen(model)],)
     if text != PUBLISHED or model is None:
         meant = formats_named(text, knowledge)
         if model is None or len(meant) == 1 or not is_family(text):
@@ -149,8 +151,12 @@ def is_family(text: str) -> bool:
 
 def is_own_dtype(asked: str, chosen: Format) -> bool:
     """Whether 16 bits were taken as the checkpoint's own type, which no command need name."""
-    own = asked == USUAL or _SIXTEEN.fullmatch(asked.strip().casefold())
-    return bool(own) and chosen.family == "unquantized"
+    return (asked == USUAL or is_sixteen(asked)) and chosen.family == "unquantized"
+
+
+def is_sixteen(text: str) -> bool:
+    """Whether a precision says 16 bits and not which: the checkpoint's own type."""
+    return bool(_SIXTEEN.fullmatch(text.strip()))
 
 
 _BITS_ALONE: Final = re.compile(r"(?i)(?:kv|q|int|fp|bf)?[-_ ]?(\d{1,2})(?:[-_ ]?bits?)?")

@@ -25,6 +25,7 @@ from advisor.scenario.asked_format import (
     formats_named,
     has_room,
     is_family,
+    is_sixteen,
 )
 from advisor.scenario.capability import has_slow_kernels, is_obtainable, makes, repository_of
 from advisor.scenario.instead import CannotRunError
@@ -113,19 +114,20 @@ class Choices:
     def asked_pair(self, text: str, candidates: Sequence[Framework]) -> Pair | None:
         """Find the first framework that runs what ``precision_asked`` gives, and its best format.
 
-        What is usual is each framework's own, and 16 bits where it has none that runs.
+        What is usual is each framework's own, and 16 bits where it has none that runs. Those are
+        the checkpoint's own, also where 16 bits were asked for, and FP16 where they do not run.
         """
-        if text == USUAL:
-            for candidate in candidates:
-                for name in self._usual(candidate):
-                    if self.runs(candidate, self._knowledge.formats[name]):
-                        return self._knowledge.formats[name], candidate
+        for candidate in candidates if text == USUAL or is_sixteen(text) else ():
+            for name in self._usual(candidate, text):
+                if self.runs(candidate, self._knowledge.formats[name]):
+                    return self._knowledge.formats[name], candidate
         return self.first_pair(
             candidates, formats_for(text, self._sample[1], self._knowledge), text * is_family(text)
         )
 
-    def _usual(self, framework: Framework) -> Sequence[str]:
-        return framework.usual_formats or (support.own_sixteen(self._sample[1]), DEFAULT_PRECISION)
+    def _usual(self, framework: Framework, text: str) -> Sequence[str]:
+        own = (support.own_sixteen(self._sample[1]), DEFAULT_PRECISION)
+        return (framework.usual_formats if text == USUAL else ()) or own
 
     def first_pair(
         self, candidates: Sequence[Framework], formats: Sequence[Format], family: str = ""
@@ -300,7 +302,9 @@ def choose(
     found = None if framework or gpu else _card_free(knowledge, formats, model)
     chosen = candidates(knowledge, framework, split=split, serves=serves)
     choices = choices_for(knowledge, gpu, model)
-    found = found or (choices.asked_pair(asked, chosen) if asked == USUAL else None)
+    found = found or (
+        choices.asked_pair(asked, chosen) if asked == USUAL or is_sixteen(asked) else None
+    )
     family = asked if len(formats) > 1 and is_family(asked) else ""
     found = found or choices.first_pair(chosen, formats, family)
     if found and family:
