@@ -87,7 +87,7 @@ def test_a_value_may_stand_without_a_space_behind_a_capital() -> None:
         (
             (
                 "from llama_cpp import Llama\n"
-                'llm = Llama(model_path="./models/Qwen3-8B-Q8_0.gguf", n_gpu_layers=-1, n_ctx=8192, '
+                'llm = Llama(model_path="./m/Qwen3-8B-Q8_0.gguf", n_gpu_layers=-1, n_ctx=8192, '
                 "flash_attn=True, type_k=8, type_v=8)"
             ),
             "llama.cpp",
