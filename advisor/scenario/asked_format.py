@@ -26,7 +26,7 @@ from advisor.reading.known import read_format
 from advisor.scenario import divides, sharing, support, ways_for
 from advisor.scenario.capability import has_slow_kernels, is_obtainable
 from advisor.scenario.instead import Held, Way
-from advisor.scenario.setting_kinds import stated
+from advisor.scenario.setting_kinds import is_sixteen, stated
 from advisor.scenario.settings import Request
 
 Caches = tuple[str, ...]
@@ -36,7 +36,6 @@ PUBLISHED = "the published format"
 """Stands for the formats that hold what was released, those of as many bits, then FP16."""
 USUAL = "the usual format"
 """Stands for what a runtime takes where nobody names a format (``Framework.usual_formats``)."""
-_SIXTEEN: Final = re.compile(r"16[ -]?bits?", re.IGNORECASE)
 
 
 def formats_named(text: str, knowledge: Knowledge) -> tuple[Format, ...]:
@@ -152,11 +151,6 @@ def is_family(text: str) -> bool:
 def is_own_dtype(asked: str, chosen: Format) -> bool:
     """Whether 16 bits were taken as the checkpoint's own type, which no command need name."""
     return (asked == USUAL or is_sixteen(asked)) and chosen.family == "unquantized"
-
-
-def is_sixteen(text: str) -> bool:
-    """Whether a precision says 16 bits and not which: the checkpoint's own type."""
-    return bool(_SIXTEEN.fullmatch(text.strip()))
 
 
 _BITS_ALONE: Final = re.compile(r"(?i)(?:kv|q|int|fp|bf)?[-_ ]?(\d{1,2})(?:[-_ ]?bits?)?")

@@ -25,10 +25,10 @@ from advisor.scenario.asked_format import (
     formats_named,
     has_room,
     is_family,
-    is_sixteen,
 )
 from advisor.scenario.capability import has_slow_kernels, is_obtainable, makes, repository_of
 from advisor.scenario.instead import CannotRunError
+from advisor.scenario.setting_kinds import is_sixteen
 
 Pair = tuple[Format, Framework]
 _PACKERS = "packers.tsv"
@@ -302,11 +302,8 @@ def choose(
     found = None if framework or gpu else _card_free(knowledge, formats, model)
     chosen = candidates(knowledge, framework, split=split, serves=serves)
     choices = choices_for(knowledge, gpu, model)
-    found = found or (
-        choices.asked_pair(asked, chosen) if asked == USUAL or is_sixteen(asked) else None
-    )
     family = asked if len(formats) > 1 and is_family(asked) else ""
-    found = found or choices.first_pair(chosen, formats, family)
+    found = found or choices.asked_pair(asked, chosen)
     if found and family:
         found = choices.held_pair(found, asked, model)
     found = found or (_beyond(formats, framework, gpu, model) if framework else None)
