@@ -93,10 +93,11 @@ def fewer_held(memory: MemoryDoc | After, setup: ScenarioDoc | SetupDoc) -> int 
 
 
 def _none_holds_all(doc: Advice) -> str:
-    """Yes where neither the request nor a remedy holds all sequences of a batch at once."""
+    """Yes where neither the request nor what is told of holds all sequences of a batch at once."""
     if runs(doc) and fewer_held(doc.memory, doc.scenario) is None:
         return ""
-    held = [item.after.held_sequences or item.setup.batch for item in doc.recommendations]
+    told = (one for item in doc.recommendations for one in (item, *item.alternatives))
+    held = [one.after.held_sequences or one.setup.batch for one in told]
     return f.flag(max(held, default=doc.scenario.batch) < doc.scenario.batch)
 
 
