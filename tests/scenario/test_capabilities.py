@@ -23,7 +23,7 @@ from advisor.runtimes.commands import command_for
 from advisor.scenario import support
 from advisor.scenario.asked_model import model_named
 from advisor.scenario.capability import asked, dtypes, slow_weights
-from advisor.scenario.choices import runs_as_stated
+from advisor.scenario.choices import runs, runs_as_stated
 from advisor.scenario.instead import CannotRunError
 from advisor.scenario.resolve import problems_of, resolve
 from advisor.scenario.settings import Request
@@ -771,3 +771,13 @@ def test_the_cache_of_an_encoder_s_output_takes_no_fp8_before_ada(
     assert (
         _keeps(knowledge, knowledge.frameworks["vLLM"], find_gpu(knowledge, card), shape) is keeps
     )
+
+
+def test_what_was_asked_before_of_another_model_changes_nothing(knowledge: Knowledge) -> None:
+    """Two models of one type: files of compressed-tensors are known of one, GPTQ's of the other."""
+    card, by = find_gpu(knowledge, "RTX 4080"), knowledge.frameworks["transformers"]
+    form = knowledge.formats["GPTQ 4-bit"]
+    found = [
+        runs(knowledge, by, form, card, _model(knowledge, n)) for n in ("qwen3-8b", "qwen3-14b")
+    ]
+    assert found == [False, True]
