@@ -19,7 +19,6 @@ from advisor.scenario.asked_format import (
     DEFAULT_PRECISION,
     PUBLISHED,
     USUAL,
-    Asked,
     Caches,
     formats_for,
     formats_named,
@@ -27,7 +26,7 @@ from advisor.scenario.asked_format import (
     is_family,
 )
 from advisor.scenario.capability import has_slow_kernels, is_obtainable, makes, repository_of
-from advisor.scenario.instead import CannotRunError
+from advisor.scenario.instead import Asked, CannotRunError
 from advisor.scenario.setting_kinds import is_sixteen
 
 Pair = tuple[Format, Framework]
@@ -104,7 +103,7 @@ class Choices:
             held,
             key=lambda f: (
                 support.is_other(f, text),
-                has_slow_kernels(framework, f, self._sample[0]),
+                has_slow_kernels(framework, f, self._sample[0], model),
                 *support.quality_order(f),
             ),
             default=precision,
@@ -140,15 +139,15 @@ class Choices:
         stand back where it says integers.
         """
         tried = sorted(candidates, key=attrgetter("step_by_step")) if family else candidates
-        gpu = self._sample[0]
-        for tier in _tiers(formats, self._sample[1]):
+        gpu, model = self._sample
+        for tier in _tiers(formats, model):
             for candidate in tried:
                 fitting = [f for f in tier if self.runs(candidate, f)]
                 if len(fitting) > 1:
                     fitting.sort(
                         key=lambda f: (
                             support.is_other(f, family),
-                            has_slow_kernels(candidate, f, gpu),
+                            has_slow_kernels(candidate, f, gpu, model),
                             *support.quality_order(f),
                             family and not (gpu and support.is_native(f, gpu)),
                             candidate.formats.index(f.name),
