@@ -226,7 +226,7 @@ METAL = """ggml_metal_device_init: GPU name:   Apple M4
 ggml_metal_device_init: has unified memory    = true
 ggml_metal_device_init: recommendedMaxWorkingSetSize  = {set} MB
 llama_model_load_from_file_impl: using device Metal (Apple M4) (unknown id) - {free} MiB free
-load: loaded meta data with 33 key-value pairs and 9 tensors from Qwen3-14B-Q8_0.gguf
+llama_model_loader: loaded meta data with 9 tensors from Qwen3-14B-Q8_0.gguf (version GGUF V3)
 print_info: file type   = Q8_0
 """
 
@@ -279,7 +279,7 @@ def test_the_format_of_tgis_arguments_ends_where_it_ends() -> None:
 
 CACHE_FAILED = """load: using device CUDA0 (NVIDIA GeForce RTX 3090) - 23865 MiB free
 load: using device CUDA1 (NVIDIA GeForce RTX 3060) - 11774 MiB free
-load: loaded meta data with 28 key-value pairs and 9 tensors from gemma-3-27b-it-Q4_K_M.gguf
+llama_model_loader: loaded meta data with 9 tensors from gemma-3-27b-it-Q4_K_M.gguf (version GGUF
 print_info: file type   = Q4_K - Medium
 print_info: file size   = 15.40 GiB (4.90 BPW)
 load_tensors:        CUDA0 model buffer size = 10513.00 MiB
