@@ -27,7 +27,7 @@ from advisor.scenario.asked_format import (
     released_of,
 )
 from advisor.scenario.capability import has_slow_kernels, is_obtainable, makes, repository_of
-from advisor.scenario.instead import Asked, CannotRunError
+from advisor.scenario.instead import Asked, CannotRunError, reasons_given
 from advisor.scenario.setting_kinds import is_sixteen
 
 Pair = tuple[Format, Framework]
@@ -384,8 +384,9 @@ def _nothing_runs(
     for precision, one in known or (pairs if framework else ()):
         text = support.never_there(one, gpu) or support.why_not(one, precision, gpu, model)
         reasons.setdefault(text.partition(": ")[2] or text, text)
-    where = f" on {gpu.name}" if gpu else ""
-    listed = "; ".join([*reasons.values()][:3]) or "no framework in the knowledge base does"
+    where = (f" on {gpu.name}" if gpu else "") + (f" in {framework.name}" if framework else "")
+    said = reasons_given(reasons, framework)
+    listed = "; ".join(said[:3]) or "no framework in the knowledge base does"
     if framework and support.unsized(framework, model.shape):
         held = (knowledge.formats[name] for name in framework.formats)
         if not any(has_room(one, gpu, model, cards, knowledge.policy) for one in held):
