@@ -199,7 +199,7 @@ def _unpublished(started: Started, text: str) -> str:
     if started.repository or folder_name(model, precision) not in text:
         return ""
     of_its_own = scenario.framework.memory_model in _OWN_MAKERS
-    return scenario.framework.memory_model if of_its_own else "unpacked" if whole else "packed"
+    return "unpacked" if whole else scenario.framework.memory_model if of_its_own else "packed"
 
 
 def _has_images(scenario: Scenario, text: str) -> bool:
@@ -209,7 +209,7 @@ def _has_images(scenario: Scenario, text: str) -> bool:
 
 
 _HUB = "hf.co/"
-_OWN_MAKERS = frozenset({"mlx", "exllama"})
+_OWN_MAKERS = frozenset({"mlx", "exllama", "tensorrt-llm"})
 """Families of runtimes with a converter of their own."""
 
 
