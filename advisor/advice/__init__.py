@@ -12,8 +12,11 @@ from advisor.advice.conclusions import (
     BarredOption,
     Conclusions,
     FiredNote,
+    Held,
     RankedOption,
     State,
+    because,
+    filled,
     switched_off,
     user_entries,
     user_rule,
@@ -26,7 +29,7 @@ from advisor.advice.preparation import (
     request_warnings,
     with_last_resort,
 )
-from advisor.advice.ranking import Held, Ranking, Scored, because, confidence_of, filled, rank
+from advisor.advice.ranking import Ranking, Scored, confidence_of, rank
 from advisor.errors import RuleFileError, UserError, raise_problems
 from advisor.estimator.calibration import with_measurements
 from advisor.estimator.speed import missing_inputs
@@ -148,18 +151,18 @@ class Advisor(Struct, frozen=True):
         return estimate(request, self.knowledge)
 
     def advise(
-        self, request: Request, *, complete: bool = False, gave_way: str = ""
+        self, request: Request, *, complete: bool = False, first: Request | None = None
     ) -> Conclusions:
         """Give everything known about one request.
 
-        ``complete`` adds what people look for and cannot run here; see ``with_expected``. For what
-        ``gave_way`` to the request's framework, what it does run is looked for.
+        ``complete`` adds what people look for and cannot run here; see ``with_expected``. ``first``
+        was stated where another framework runs it: what its own does run is looked for.
 
         Raises:
             UserError: The request is wrong.
             EngineError: A bug of ours.
         """
-        return self.advise_on(prepare(request, self.knowledge, gave_way), complete=complete)
+        return self.advise_on(prepare(request, self.knowledge, first), complete=complete)
 
     def advise_on(self, ready: Prepared, *, complete: bool = False) -> Conclusions:
         """Apply the rules to a request whose facts are worked out already.

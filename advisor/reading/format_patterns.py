@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Final
 
@@ -48,7 +48,7 @@ _BITS_UNSAID: Final = frozenset({"exl2", "exl3"})
 """Formats of any number of bits, which are published in several."""
 _USUAL_BITS: Final = 4.0
 _GROUP: Final = re.compile(
-    r"[-_ ]?(?:g|gs|group[-_ ]?)\d{2,3}$|[-_ ]?\d{2,3}gs?$|(?<=\d)[-_](?:fp|bf)16$"
+    r"[-_ ]?(?:g|gs|group[-_ ]?)\d{2,3}$|(?:[-_ ]|(?<=bit))\d{2,3}gs?$|(?<=\d)[-_](?:fp|bf)16$"
 )
 """Of a format: how many weights share a scale, or the type of what is not packed (``oQ8-fp16``)."""
 _LONGEST: Final = 100
@@ -331,9 +331,10 @@ def _words(name: str) -> frozenset[str]:
     return frozenset(re.findall(r"[a-z]+|\d+(?:\.[1-9])*", name.casefold()))
 
 
-def tag_of(model: str, precision: str) -> Tag | None:
-    """Give the tag that holds a model in this format, ``qwen2.5:7b``; None: none is known."""
-    return _library().holding.get((model.casefold(), precision))
+def tag_of(model: str, names: Iterable[str]) -> Tag | None:
+    """Give the tag that holds a model in a format of these names, ``qwen2.5:7b``; None: none is."""
+    found = (_library().holding.get((model.casefold(), name)) for name in names)
+    return next(filter(None, found), None)
 
 
 def tag_named(parts: NameParts) -> Tag | None:
