@@ -16,8 +16,7 @@ from advisor.errors import UserError
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.catalogue import default_backend
 from advisor.knowledge.types import Knowledge
-from advisor.runtimes.command_values import needed_settings
-from advisor.runtimes.commands import Command, commands_for
+from advisor.runtimes.commands import Command, commands_for, needed_settings
 from advisor.scenario import Scenario
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request

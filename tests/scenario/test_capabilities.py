@@ -292,6 +292,23 @@ def test_sglang_reads_no_packed_integers_of_gpt_oss(knowledge: Knowledge, precis
     assert "MXFP4 in SGLang" in error.value.instead[0]
 
 
+@pytest.mark.parametrize(
+    ("card", "model", "runs"),
+    [
+        ("P40", "gemma-4-e4b-it", False),  # 0.10.0 is the last of pascal-pkgs-ci
+        ("P40", "qwen3-8b", True),
+        ("V100 SXM2 32 GB", "gemma-4-e4b-it", True),
+        ("V100 SXM2 32 GB", "minicpm-v-4.6", False),  # 0.19.1 is the last with Volta
+        ("T4", "gemma-4-e4b-it", True),
+    ],
+)
+def test_builds_that_a_card_was_left_with_have_the_models_of_their_time(
+    knowledge: Knowledge, card: str, model: str, *, runs: bool
+) -> None:
+    request = Request(gpu=card, model=model, precision="FP16", framework="vLLM")
+    assert ([*problems_of(request, knowledge)] == []) is runs
+
+
 @pytest.mark.parametrize("name", ["SmolLM3-3B", "GLM-4.7-Flash", "granite-4.0-h-small"])
 def test_what_its_autodeploy_backend_alone_runs_is_said_so(knowledge: Knowledge, name: str) -> None:
     runtime, model = knowledge.frameworks["TensorRT-LLM"], _model(knowledge, name)
