@@ -402,6 +402,21 @@ def test_a_variable_that_a_program_does_not_know_stops_nothing() -> None:
     assert not unknown.ignored
 
 
+@pytest.mark.parametrize(
+    ("file", "model", "precision"),
+    [
+        ("DeepSeek-V3-0324-IQ2_K_R4.gguf", "DeepSeek-V3-0324", "IQ2_K"),
+        ("Qwen3-14B-IQ4_XS_R8.gguf", "Qwen3-14B", "IQ4_XS"),
+    ],
+)
+def test_files_whose_rows_a_fork_interleaved(file: str, model: str, precision: str) -> None:
+    line = f"llama-server -m {file} -fmoe -c 4096"
+    settings = asked_by(read_pasted(line), known()).settings
+    read = read_model(known(), str(settings["model"]))
+    assert read.model.name == model
+    assert str(settings.get("precision", read.precision)).upper().startswith(precision)
+
+
 UNIT = """[Unit]
 Description=llama.cpp server
 
