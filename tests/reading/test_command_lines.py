@@ -405,7 +405,7 @@ def test_a_variable_that_a_program_does_not_know_stops_nothing() -> None:
 @pytest.mark.parametrize(
     ("file", "model", "precision"),
     [
-        ("DeepSeek-V3-0324-IQ2_K_R4.gguf", "DeepSeek-V3-0324", "IQ2_K"),
+        ("DeepSeek-V3-0324-IQ2_K_R4.gguf", "DeepSeek-V3-0324", "IQ2"),
         ("Qwen3-14B-IQ4_XS_R8.gguf", "Qwen3-14B", "IQ4_XS"),
     ],
 )
