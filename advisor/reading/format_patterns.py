@@ -25,7 +25,8 @@ GGUF_TYPE: Final = re.compile(
     r"(?:[-_ ]?(?:k[lst]?s?|[01](?!\d)|nl|xxs|xs|s|m)(?:[-_ ]?(?:xxl|xl|l|m|s|xs|xxs|p))?)?)"
     r"(?:_r(?:4|8|16))?(?![a-z0-9])"
 )
-"""A type of llama-quantize, ``_R4`` where a fork interleaved its rows, behind ``UD-`` or ``smol-`` where it was mixed layer by layer."""
+"""A type of llama-quantize, behind ``UD-`` or ``smol-`` where it was mixed layer by layer; ``_R4``
+where a fork interleaved its rows."""
 _OF_TENSORS: Final = re.compile(
     r"(?<![a-z0-9])(?:w\d|[a-z]{2,})i?q[1-8](?:_?[0-9kmsx]+)?(?![a-z0-9])"
 )
