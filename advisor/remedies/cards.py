@@ -15,7 +15,13 @@ from advisor.knowledge import catalogue
 from advisor.knowledge.catalogue import MAKERS, MOSTLY_RENTED, TOGETHER, CardRow, default_backend
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.reading import find_cards
-from advisor.remedies.assessment import attending_apart, copies_heads, in_stages, singly
+from advisor.remedies.assessment import (
+    attending_apart,
+    copies_heads,
+    in_stages,
+    on_some,
+    singly,
+)
 from advisor.remedies.option import (
     Base,
     Option,
@@ -41,8 +47,7 @@ from advisor.units import GIB
 
 _PER_SEGMENT = {True: 2, False: 1}
 """What-ifs per segment, by whether it is the present vendor's or, of rented cards, the usual."""
-_MUCH_FASTER = 1.3
-_MOST_SECOND_CARDS = 2
+_MUCH_FASTER, _MOST_SECOND_CARDS = 1.3, 2
 _LEAST_ON_CARDS = 0.75
 """Weights that must lie on two cards: an input embedding may stay in system RAM."""
 _FOR_SALE = frozenset({"consumer", "workstation", "datacenter"})
@@ -341,7 +346,7 @@ def _fewest(base: Base) -> Iterator[Option]:
     """The fewest, half at most, that hold all that the cards do, up to those with room."""
     scenario = base.scenario
     for count in range(1, scenario.gpus // 2 + 1):
-        other = replace(scenario, gpus=count, idle_cards=scenario.gpus - count)
+        other = on_some(scenario, count)
         if is_usual_split(other) and cards_hold(base, other, roomy=True):
             option = make_option(base, FEWER, {"gpus": count}, other)
             held, now = (m.held_sequences or scenario.batch for m in (option.memory, base.memory))

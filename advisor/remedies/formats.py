@@ -125,6 +125,12 @@ def _elsewhere(base: Base, other: Scenario) -> Option:
     return make_option(base, REMEDY, change, other, effort="rebuild")
 
 
+_PLACED = (
+    "gpu_layers", "cpu_experts", "gpu", "gpus", "cards", "idle_cards", "read_as",
+)  # fmt: skip
+"""Where a format may lie otherwise than the request does: on more of the cards, or in RAM."""
+
+
 def largest_format(base: Base, options: Sequence[Option]) -> tuple[Format, Memory] | None:
     """Take the largest of the request's own format, if it fits, and those tried that fit."""
     fitting = [
@@ -140,7 +146,7 @@ def largest_format(base: Base, options: Sequence[Option]) -> tuple[Format, Memor
         if _weights(option.memory) <= own:
             break
         after = option.scenario
-        same = {"gpu_layers": base.scenario.gpu_layers, "cpu_experts": base.scenario.cpu_experts}
+        same = {name: getattr(base.scenario, name) for name in _PLACED}
         if replace(after, **same) == replace(base.scenario, precision=after.precision):
             return after.precision, option.memory
     return (base.scenario.precision, base.memory) if base.card_fits else None
