@@ -3,6 +3,7 @@
 One pass over ``n`` tokens behind ``d`` cached ones takes
 
     2 n (dense + experts / share) / reached  +  attention (n, d) / (reached x share)
+        + n steps of every recurrent layer, one behind the other
         + launches of every layer, and what is copied out of system RAM, once per micro-batch
 
 Arithmetic is two operations per parameter and token, in TFLOPS (10^12 per second).
@@ -34,8 +35,6 @@ _BY_WATTS = 0.5
 _PER_LAYER_S = 1e-3 / 32
 _ATTENTION_OPERATIONS = 4
 """Per head, its width, and pair of tokens: two products of two operations each."""
-_LANE_BYTES_S = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.969e9, 5: 3.938e9}
-"""What a lane of PCI Express carries by generation: transfers less the line code (PCI-SIG)."""
 EXPERT_ROWS = 32.0
 """Tokens for each expert of a micro-batch for which the share of experts is stated."""
 
@@ -56,6 +55,10 @@ class Reached(Struct, frozen=True):
     """Power of the tokens for each expert by which the share of experts grows."""
     plain: float = 1.0
     """Share of attention's that it reaches without flash attention."""
+    latent: float = 1.0
+    """Share of attention's that it reaches where latent attention is absorbed."""
+    recurrent_s: float = 0.0
+    """Per layer with a recurrent state and token, which are taken in turn."""
     family: bool = False
     """The llama.cpp family: latent attention is absorbed, weights in RAM are copied each time."""
 
@@ -80,8 +83,12 @@ class PrefillTables(Struct, frozen=True, kw_only=True):
     attention: Mapping[str, float] = {}
     attention_plain: Mapping[str, float] = {}
     """Attention without flash attention over that with it, by backend."""
+    attention_latent: Mapping[str, float] = {}
+    """Latent attention over that of heads, by backend."""
     launch_s: Mapping[str, float] = {}
     """Per layer and micro-batch, by backend."""
+    recurrent_s: Mapping[str, float] = {}
+    """Per layer with a recurrent state and token, by backend."""
     cards: Mapping[tuple[str, str], float] = {}
     """TFLOPS of measured cards with quantised weights, by card and backend."""
     engines: float
@@ -98,6 +105,8 @@ class Work(Struct, frozen=True):
     """What one token of a prompt has to compute."""
 
     layers: int
+    recurrent: int
+    """Layers with a recurrent state; a short convolution is none."""
     dense: float
     """Parameters that every token uses, embeddings and output aside."""
     experts: float
@@ -131,8 +140,10 @@ def work_of(model: Model) -> Work:
     dense = sum(counts.layers) - experts if counts else active - used - _aside(shape)
     width = shape.heads * shape.head_dim
     kinds = shape.layer_kinds
+    short = shape.recurrent is not None and shape.recurrent.kind == "conv"
     return Work(
         layers=shape.layers,
+        recurrent=0 if short else kinds.count("R") + kinds.count("H"),
         dense=float(max(dense, 0)),
         experts=used,
         full_width=width * (kinds.count("F") + kinds.count("H")),
@@ -179,10 +190,13 @@ def prompt_seconds(
     """
     per_s = reached.tflops * 1e12 * cards
     matrices = 2 * tokens * (work.dense + _experts(work, reached, min(tokens, ubatch)))
-    attention = work.attention(tokens, before) * (work.absorbed if reached.family else 1.0)
+    attention = work.attention(tokens, before)
     attention /= reached.attention * (1.0 if flash else reached.plain)
+    if reached.family and work.absorbed != 1:
+        attention *= work.absorbed / reached.latent
+    steps = reached.recurrent_s * work.recurrent * tokens / cards
     launches = reached.launch_s * work.layers * ceil(tokens / ubatch)
-    return (matrices + attention) / per_s + launches
+    return (matrices + attention) / per_s + steps + launches
 
 
 def _experts(work: Work, reached: Reached, tokens: int) -> float:
@@ -199,18 +213,10 @@ def token_seconds(work: Work, reached: Reached) -> tuple[float, float]:
     return 2 * work.dense / per_s, 2 * work.experts / reached.experts / per_s
 
 
-def lanes_bytes_s(gpu: Gpu) -> float | None:
-    """Give what the lanes of a card carry; None where it has none of its own, or unknown ones."""
-    carried = _LANE_BYTES_S.get(gpu.pcie_gen or 0, 0.0) * (gpu.pcie_lanes or 0)
-    return carried if carried and not gpu.unified_memory else None
-
-
-def copied_s(lanes: float, ram: float) -> float:
-    """Bound the time of copying a byte of RAM to the card: by its lanes, or by three bus passes.
-
-    The memory is pageable: its bytes are read, written to where the card may fetch them, fetched.
-    """
-    return max(1 / lanes, 3 / ram)
+_SHARES = (
+    "sixteen_bit", "sixteen_bit_experts", "formats", "experts", "attention", "attention_plain",
+    "attention_latent",
+)  # fmt: skip
 
 
 def read_prefill(policy: Fields, fitted: Fields | None) -> PrefillTables:
@@ -233,20 +239,16 @@ def read_prefill(policy: Fields, fitted: Fields | None) -> PrefillTables:
         stated,
         units={(b, u): n for b, line in units.items() for u, n in line.numbers().items()},
         architectures={(a, b): n for a, line in own.items() for b, n in line.numbers().items()},
-        sixteen_bit=fitted.group("sixteen_bit").numbers(),
-        sixteen_bit_experts=fitted.group("sixteen_bit_experts").numbers(),
-        formats=fitted.group("formats").numbers(),
-        experts=fitted.group("experts").numbers(),
         experts_rows=fitted.number("experts_rows"),
-        attention=fitted.group("attention").numbers(),
-        attention_plain=fitted.group("attention_plain").numbers(),
         copied=fitted.group("copied").number("dense"),
         copied_experts=fitted.group("copied").number("experts"),
         launch_s={b: ms * _PER_LAYER_S for b, ms in fitted.group("launch_ms").numbers().items()},
+        recurrent_s={b: us * 1e-6 for b, us in fitted.group("recurrent_us").numbers().items()},
         cards={
             (line.text("gpu"), line.text("backend")): line.number("tflops")
             for line in fitted.lines("cards")
         },
+        **{name: fitted.group(name).numbers() for name in _SHARES},
     )
 
 
@@ -258,12 +260,8 @@ def reached_by_llamacpp(
     A card without a measurement keeps between the measured ones of its architecture: never below
     a weaker card, one of an earlier generation included, never above a stronger one.
 
-    Args:
-        tables: The calibration.
-        gpus: All cards, where the peaks of measured ones stand.
-        gpu: The card.
-        backend: The backend.
-        architecture: What the calibration calls its architecture.
+    ``gpus`` are all cards, where the peaks of measured ones stand; ``architecture`` is what the
+    calibration calls that of the card.
 
     Returns:
         None without a peak figure or any measurement of the backend and unit.
@@ -284,6 +282,8 @@ def reached_by_llamacpp(
         tables.launch_s.get(backend, 0.0),
         tables.experts_rows,
         tables.attention_plain.get(backend, 1.0),
+        tables.attention_latent.get(backend, 1.0),
+        tables.recurrent_s.get(backend, 0.0),
         family=True,
     )
 

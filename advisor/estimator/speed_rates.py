@@ -24,8 +24,8 @@ from advisor.estimator.speed_tables import (
     read_tables,
 )
 from advisor.knowledge.catalogue import ALONE, MAKERS
+from advisor.knowledge.programs import Capability
 from advisor.knowledge.types import CardEngine, Format, Framework, Gpu, Knowledge
-from advisor.scenario.capability import slow_weights
 from advisor.scenario.figures import Evidence
 from advisor.scenario.support import never_there
 
@@ -69,6 +69,8 @@ class Rate(Struct, frozen=True):
     """How well routed experts are read, against other weights."""
     serving_s: float = 0.0
     """What sampling and sending take of each token."""
+    latent_cache: float = 1.0
+    """How well a cache of latent vectors, which every head reads, is read against another."""
 
 
 class Speeds(Struct, frozen=True):
@@ -89,9 +91,16 @@ class Speeds(Struct, frozen=True):
     user: UserSpeeds | None = None
 
     def rate(
-        self, gpu: Gpu, backend: str, framework: Framework, precision: Format, *, moe: bool = False
+        self,
+        gpu: Gpu,
+        backend: str,
+        framework: Framework,
+        precision: Format,
+        *,
+        moe: bool = False,
+        slow: Capability | None = None,
     ) -> Rate | None:
-        """Give the rate, or None where the engine, backend or format has no figures."""
+        """Give the rate, or None where nothing has figures; ``slow`` says that it reads slowly."""
         key = (
             gpu.name,
             gpu.architecture,
@@ -100,15 +109,12 @@ class Speeds(Struct, frozen=True):
             framework.name,
             precision.name,
             "moe" if moe else "",
+            slow.name if slow else "",
         )
-        try:
-            return self.rates[key]
-        except KeyError:
+        if key not in self.rates:
             made = _rate(self, gpu, backend, framework, precision, moe=moe)
-            if made and (row := slow_weights(framework, precision, gpu, backend)):
-                made = _slowed(made, row.times or 1.0, moe=moe)
-            self.rates[key] = made
-            return made
+            self.rates[key] = _slowed(made, slow.times or 1.0, moe=moe) if made and slow else made
+        return self.rates[key]
 
 
 _KEPT: dict[str, Speeds] = {}
@@ -307,6 +313,7 @@ def _family_rate(
         prefill=prefill,
         expert_efficiency=(behind.sixteen_bit_experts if precision.name in SIXTEEN_BITS else 1.0),
         serving_s=family.serving_s,
+        latent_cache=behind.latent_cache,
     )
 
 

@@ -10,19 +10,21 @@ from msgspec import Struct
 
 from advisor.estimator.speed_prefill import (
     Reached,
-    copied_s,
-    lanes_bytes_s,
     prompt_seconds,
     token_seconds,
     work_of,
 )
 from advisor.estimator.speed_rates import Rate
 from advisor.estimator.speed_tables import Tables
+from advisor.knowledge.types import Gpu
 from advisor.models.stored_tensors import Model
 from advisor.runtimes import runtime_of
 from advisor.runtimes.base import Weights
 from advisor.scenario import Scenario, is_split, pipeline_ranks, split_of
 from advisor.scenario.figures import BoundBy, Memory
+
+_LANE_BYTES_S = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.969e9, 5: 3.938e9}
+"""What a lane of PCI Express carries by generation: transfers less the line code (PCI-SIG)."""
 
 
 class Layers(Struct, frozen=True):
@@ -78,13 +80,11 @@ class Step(Struct, frozen=True):
 
 def layers_of(model: Model) -> Layers:
     """Count the layers of a model by what they launch, once per model."""
-    shape, kinds = model.shape, model.shape.layer_kinds
-    short = shape.recurrent is not None and shape.recurrent.kind == "conv"
-    recurrent = 0 if short else kinds.count("R") + kinds.count("H")
-    halves = 2 * shape.layers - kinds.count("N") - shape.ffn_kinds.count("-")
+    shape = model.shape
+    halves = 2 * shape.layers - shape.layer_kinds.count("N") - shape.ffn_kinds.count("-")
     experts = shape.ffn_kinds.count("E")
     shared = experts if shape.moe and shape.moe.shared_width else 0
-    return Layers((halves + shared) / 2, experts, recurrent)
+    return Layers((halves + shared) / 2, experts, work_of(model).recurrent)
 
 
 def reads_of(scenario: Scenario, memory: Memory, weights: Weights, cache_bytes: float) -> Reads:
@@ -135,7 +135,8 @@ def step_time(scenario: Scenario, tables: Tables, rate: Rate, reads: Reads, sequ
     bandwidth = scenario.gpu.bandwidth_bytes_s if scenario.gpu else None
     assert bandwidth is not None
     weights_s = 1 / (cards * bandwidth * rate.efficiency)
-    cache_s = reads.gpu_cache_bytes / (cards * bandwidth * rate.cache_efficiency)
+    reach = rate.cache_efficiency * (rate.latent_cache if scenario.model.shape.mla else 1.0)
+    cache_s = reads.gpu_cache_bytes / (cards * bandwidth * reach)
     launch = (
         rate.overhead_s * layers.all
         + rate.expert_overhead_s * layers.experts
@@ -146,8 +147,8 @@ def step_time(scenario: Scenario, tables: Tables, rate: Rate, reads: Reads, sequ
     experts = reads.gpu_expert_bytes / rate.expert_efficiency
     stream = (reads.gpu_bytes + reads.touched(sequences) * experts) * weights_s
     busy = max(launch, stream) if rate.overlapped else launch + stream
-    share = rate.batch.cache_share or rate.cache_efficiency
-    cache = cache_s * (1 + (sequences - 1) * min(1.0, rate.cache_efficiency / share))
+    share = rate.batch.cache_share or reach
+    cache = cache_s * (1 + (sequences - 1) * min(1.0, reach / share))
     more = 0.0
     if sequences > 1:
         one = (reads.gpu_bytes + reads.touched(1) * experts) * weights_s
@@ -210,6 +211,20 @@ def micro_batch_copy_s(
     shares, dense, experts = tables.prefill, reads.host_bytes, reads.host_expert_bytes
     sent = dense / shares.copied + experts / shares.copied_experts
     return sent * copied_s(lanes, scenario.ram_bandwidth_bytes_s)
+
+
+def lanes_bytes_s(gpu: Gpu) -> float | None:
+    """Give what the lanes of a card carry; None where it has none of its own, or unknown ones."""
+    carried = _LANE_BYTES_S.get(gpu.pcie_gen or 0, 0.0) * (gpu.pcie_lanes or 0)
+    return carried if carried and not gpu.unified_memory else None
+
+
+def copied_s(lanes: float, ram: float) -> float:
+    """Bound the time of copying a byte of RAM to the card: by its lanes, or by three bus passes.
+
+    The memory is pageable: its bytes are read, written to where the card may fetch them, fetched.
+    """
+    return max(1 / lanes, 3 / ram)
 
 
 def prompt_s(

@@ -37,6 +37,8 @@ class Backend(Struct, frozen=True):
     recurrent_overhead: float
     cache: float
     sixteen_bit_experts: float
+    latent_cache: float
+    """How well a cache of latent vectors is read, against one of keys and values."""
     """How well it reads experts in 16 bits, against other weights in them."""
 
 
@@ -318,6 +320,7 @@ def _backend(line: Fields) -> Backend:
         line.number("recurrent_overhead"),
         line.number("cache"),
         line.number("sixteen_bit_experts"),
+        line.number("latent_cache"),
     )
 
 

@@ -169,6 +169,14 @@ def test_programs_that_start_llama_server_are_told_its_pace(program: str) -> Non
     assert rate("ROCm", program, "Q4_K_M") == rate("ROCm", "llama.cpp", "Q4_K_M")
 
 
+def test_what_every_head_reads_of_a_latent_cache_and_the_steps_of_a_state_take_time() -> None:
+    """Each head computes over all of a latent vector; a state takes its tokens in turn."""
+    assert all(0.1 < one.latent_cache < 0.8 for one in TABLES.family.backends.values())
+    prefill = TABLES.prefill
+    assert set(prefill.recurrent_s) == set(prefill.attention_latent) == set(prefill.experts)
+    assert all(0.1e-6 < seconds < 100e-6 for seconds in prefill.recurrent_s.values())
+
+
 def test_experts_in_16_bits_are_slow_on_vulkan() -> None:
     """Runs of GLM-4.7-Flash and Qwen3.6-35B-A3B in BF16 took 2.5 times what their bytes do."""
     assert rate("Vulkan", "llama.cpp", "BF16").expert_efficiency < 0.5

@@ -6,7 +6,7 @@ time = (overhead x backend x layers
          x line x architecture x program
      + weights / (bandwidth x base x backend x line x architecture x pair x format x program)
      + cache / (bandwidth x base x backend x line x architecture x pair x program x cache x backend
-       x no flash attention)
+       x no flash attention x latent vectors)
      + what a program that serves does for each token
 
 all of it over the card's own factor. That is fitted with the rest, so that a card far from the
@@ -62,6 +62,8 @@ priors = Priors(
         "cache of backend": Prior(1, 0.4),
         "cache of program": Prior(1, 0.3),
         "cache of plain": Prior(1, 0.5),
+        "latent cache": Prior(1, 0.5),
+        "latent cache of backend": Prior(1, 0.3),
         "card": Prior(1, 0.04, heavy=True),
     }
 )
@@ -122,6 +124,8 @@ def terms(run: Run, group_of: GroupOf) -> tuple[Term, ...]:
     cached = [*reach, ("cache", -1.0), (f"cache of backend:{backend}", -1.0)]
     cached += [(f"cache of program:{run.program}", -1.0)] if run.program else []
     cached += [(f"cache of plain:{backend}", -1.0)] if run.plain else []
+    if scenario.model.shape.mla:
+        cached += [("latent cache", -1.0), (f"latent cache of backend:{backend}", -1.0)]
     experts = _launch("expert", backend) + wait
     experts += [(f"expert of older:{backend}", 1.0)] if run.older else []
     found = [

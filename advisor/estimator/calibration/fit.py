@@ -16,14 +16,9 @@ from operator import mul
 from msgspec import Struct
 
 from advisor.estimator.calibration.runs import Run, sized
-from advisor.estimator.speed_prefill import (
-    as_strong,
-    copied_s,
-    generation_of,
-    lanes_bytes_s,
-    work_of,
-)
+from advisor.estimator.speed_prefill import as_strong, generation_of, work_of
 from advisor.estimator.speed_rates import SIXTEEN_BITS
+from advisor.estimator.speed_step import copied_s, lanes_bytes_s
 from advisor.knowledge.types import Gpu
 
 GroupOf = Callable[[str], str | None]
@@ -239,6 +234,10 @@ priors = Priors(
         "attention of backend": Prior(1, 0.5),
         "plain attention": Prior(1, 0.5),
         "plain attention of backend": Prior(1, 0.3),
+        "latent attention": Prior(1, 0.5),
+        "latent attention of backend": Prior(1, 0.3),
+        "recurrent": Prior(1e-6, 1.0),
+        "recurrent of backend": Prior(1, 0.5),
         "launch": Prior(2, 0.7),
         "launch of backend": Prior(1, 0.4),
         "copied": Prior(0.8, 0.2),
@@ -260,7 +259,7 @@ class PrefillModel(Struct, frozen=True):
     def seconds(self, run: Run, cards: float = 1.0) -> float:
         """Predict the time of a whole prompt, its arithmetic on so many cards' worth."""
         found = terms(run, self.falls, self.group_of)
-        computed = [term for term in found if ("share", -1.0) in term.powers]
+        computed = [term for term in found if term.powers[0][0] in {"share", "recurrent"}]
         rest = [term for term in found if term not in computed]
         on_cards = predict(computed, self.values, priors) / cards
         return on_cards + predict(rest, self.values, priors)
@@ -299,12 +298,7 @@ def terms(run: Run, falls: float, group_of: GroupOf) -> tuple[Term, ...]:
     backend, tokens = scenario.backend, run.prompt_tokens
     assert scenario.gpu
     unit, size = sized(scenario.gpu, falls)
-    reach = [
-        ("share", -1.0),
-        (f"share of unit:{backend} {unit}", -1.0),
-        (f"share of architecture:{generation_of(run.architecture, scenario.gpu)}/{backend}", -1.0),
-        (f"share of card:{scenario.gpu.name}/{backend}", -1.0),
-    ]
+    reach = _reach(scenario.gpu, unit, run.architecture, backend)
     packed = _packed(run, group_of)
     if run.older and scenario.precision.name not in SIXTEEN_BITS:
         packed.append((f"older builds:{run.architecture}/{backend}", -1.0))
@@ -321,8 +315,12 @@ def terms(run: Run, falls: float, group_of: GroupOf) -> tuple[Term, ...]:
         found.append(Term(2 * tokens * work.experts * per_s, (*reach, *packed, *powers)))
     attention = work.attention(tokens, scenario.depth_tokens) * work.absorbed
     kinds = ["attention"] if scenario.flash_attention else ["attention", "plain attention"]
+    kinds += [] if work.absorbed == 1 else ["latent attention"]
     powers = [(name, -1.0) for kind in kinds for name in (kind, f"{kind} of backend:{backend}")]
     found.append(Term(attention * per_s, (*reach, *powers)))
+    if work.recurrent:
+        steps = (("recurrent", 1.0), (f"recurrent of backend:{backend}", 1.0))
+        found.append(Term(float(tokens * work.recurrent), steps))
     passes = ceil(tokens / scenario.ubatch) * work.layers
     launch = (("launch", 1.0), (f"launch of backend:{backend}", 1.0))
     found.append(Term(_MS_PER_LAYER * passes, launch))
@@ -363,13 +361,19 @@ def card_tflops(model: PrefillModel, runs: Sequence[Run]) -> dict[tuple[str, str
 def _share(model: PrefillModel, gpu: Gpu, architecture: str, backend: str) -> float:
     """Give the TFLOPS that a measured card reaches."""
     unit, size = sized(gpu, model.falls)
-    names = (
-        "share",
-        f"share of unit:{backend} {unit}",
-        f"share of architecture:{generation_of(architecture, gpu)}/{backend}",
-        f"share of card:{gpu.name}/{backend}",
-    )
-    return size * exp(sum(log(priors.factor(model.values, name)) for name in names))
+    reach = _reach(gpu, unit, architecture, backend)
+    return size * exp(sum(log(priors.factor(model.values, name)) for name, _ in reach))
+
+
+def _reach(gpu: Gpu, unit: str, architecture: str, backend: str | None) -> list[tuple[str, float]]:
+    """Name what the arithmetic of a card takes."""
+    generation = generation_of(architecture, gpu)
+    return [
+        ("share", -1.0),
+        (f"share of unit:{backend} {unit}", -1.0),
+        (f"share of architecture:{generation}/{backend}", -1.0),
+        (f"share of card:{gpu.name}/{backend}", -1.0),
+    ]
 
 
 def _pooled(

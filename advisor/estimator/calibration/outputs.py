@@ -119,6 +119,7 @@ def _backends(values: Values) -> Iterator[str]:
             ("recurrent_overhead", of(f"recurrent of backend:{name}")),
             ("cache", of(f"cache of backend:{name}")),
             ("sixteen_bit_experts", of(f"efficiency of sixteen bit experts:{name}")),
+            ("latent_cache", of("latent cache") * of(f"latent cache of backend:{name}")),
         )
         yield f"    {name}: {_flow(pairs)}"
 
@@ -151,6 +152,7 @@ _BY_BACKEND = (
     ("experts", "experts"),
     ("attention", "attention"),
     ("attention_plain", "plain attention"),
+    ("attention_latent", "latent attention"),
     ("launch_ms", "launch"),
 )
 
@@ -192,6 +194,9 @@ def _prefill(material: Material, fitted: Fitted) -> Iterator[str]:
     for key, kind in _BY_BACKEND:
         shares = [(b, of(kind) * of(f"{kind} of backend:{b}")) for b in backends]
         yield f"  {key}: {_flow(shares)}"
+    yield "  # Every layer with a recurrent state takes the tokens of a prompt in turn."
+    steps = [(b, 1e6 * of("recurrent") * of(f"recurrent of backend:{b}")) for b in backends]
+    yield f"  recurrent_us: {_flow(steps)}"
     yield "  # Weights in system RAM: shares of what bounds their way to the card."
     names = (("dense", "copied"), ("experts", "copied experts"))
     yield "  copied: " + _flow((key, of(name)) for key, name in names)

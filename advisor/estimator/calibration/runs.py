@@ -21,9 +21,9 @@ from advisor.estimator import estimate_memory
 from advisor.estimator.calibration.observations import Observation
 from advisor.estimator.kv_cache import kv_read_bytes
 from advisor.estimator.measured_speed import Measurement
-from advisor.estimator.speed_prefill import card_size, lanes_bytes_s
+from advisor.estimator.speed_prefill import card_size
 from advisor.estimator.speed_rates import architecture_of
-from advisor.estimator.speed_step import Reads, reads_of
+from advisor.estimator.speed_step import Reads, lanes_bytes_s, reads_of
 from advisor.estimator.speed_tables import Policy
 from advisor.estimator.weights import weights_of
 from advisor.knowledge.catalogue import MAKERS

@@ -137,16 +137,16 @@ _SEVERAL = (
     Stratum("llama.cpp, 2 to 32 streams", lambda h: h.kind == "batch" and h.run.family),
     Stratum(
         "prefill, known card",
-        lambda h: h.kind == "prefill" and h.held_out == "configuration" and h.known, 0.25,
+        lambda h: h.kind == "prefill" and h.held_out == "configuration" and h.known, 0.12,
     ),
-    Stratum("prefill, card left out", lambda h: h.kind == "prefill" and h.held_out == "card"),
+    Stratum("prefill, card left out", lambda h: h.kind == "prefill" and h.held_out == "card", 0.18),
     Stratum("prefill, layers in system RAM", lambda h: _in_ram(h, "prompt offload", "dense")),
     Stratum("prefill, experts in system RAM", lambda h: _in_ram(h, "prompt offload", "experts")),
     Stratum(
         "prefill, experts in system RAM, machine left out",
         lambda h: _in_ram(h, "prompt offload", "experts", "source"),
     ),
-    Stratum("prefill, several cards by layer", lambda h: h.kind == "prefill cards"),
+    Stratum("prefill, several cards by layer", lambda h: h.kind == "prefill cards", 0.22),
     Stratum("several cards, split by layer", lambda h: h.kind == "layer split"),
     Stratum("several cards, tensor parallel", lambda h: h.kind == "tensor parallel"),
 )  # fmt: skip
