@@ -125,12 +125,6 @@ def _elsewhere(base: Base, other: Scenario) -> Option:
     return make_option(base, REMEDY, change, other, effort="rebuild")
 
 
-_PLACED = (
-    "gpu_layers", "cpu_experts", "gpu", "gpus", "cards", "idle_cards", "read_as",
-)  # fmt: skip
-"""Where a format may lie otherwise than the request does: on more of the cards, or in RAM."""
-
-
 def largest_format(base: Base, options: Sequence[Option]) -> tuple[Format, Memory] | None:
     """Take the largest of the request's own format, if it fits, and those tried that fit."""
     fitting = [
@@ -146,10 +140,16 @@ def largest_format(base: Base, options: Sequence[Option]) -> tuple[Format, Memor
         if _weights(option.memory) <= own:
             break
         after = option.scenario
-        same = {name: getattr(base.scenario, name) for name in _PLACED}
-        if replace(after, **same) == replace(base.scenario, precision=after.precision):
+        if replace(base.scenario, **{name: getattr(after, name) for name in _PLACED}) == after:
             return after.precision, option.memory
     return (base.scenario.precision, base.memory) if base.card_fits else None
+
+
+_PLACED = (
+    "precision", "gpu_layers", "cpu_experts", "stages", "gpu", "gpus", "cards", "idle_cards",
+    "read_as",
+)  # fmt: skip
+"""In what a format that fits may differ: where it lies on the cards at hand is no matter."""
 
 
 def _is_larger(base: Base, option: Option) -> bool:
