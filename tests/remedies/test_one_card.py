@@ -130,7 +130,7 @@ def test_a_format_that_moves_to_one_card_or_into_stages_says_so() -> None:
     """What gains by other cards than the request's is not put down to the format."""
     given = {"gpu": "RTX 3090 + RTX 3060:12GB", "model": "qwen3.6-27b", "precision": "AWQ"}
     made = report(document(advised(**given, batch=8, framework="vLLM")), "standard")
-    assert made.remedies[0].title == "Use the GeForce RTX 3090 alone"
+    assert "the GeForce RTX 3090 alone" in made.verdict
     assert not any("GPTQ" in remedy.title for remedy in made.remedies)
     staged = {"gpu": "6x RTX 3090", "model": "gemma-4-31b-it", "precision": "INT4"}
     made = report(document(advised(**staged, framework="vLLM")), "standard")
