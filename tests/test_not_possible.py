@@ -222,7 +222,7 @@ def test_in_place_of_a_server_another_is_named_in_the_published_format() -> None
 
 def test_what_fits_too_says_how_many_requests_it_holds() -> None:
     for context, batch, told in (
-        (65_536, 32, "FP8 (1,348.7 GiB, 13 of 32 requests at once)"),
+        (65_536, 32, "attention data parallel (841.1 GiB, all 32 requests at once)"),
         (32_768, 64, "attention data parallel (841.1 GiB, all 64 requests at once)"),
     ):
         many = replace(GLM, framework="TensorRT-LLM", context=context, batch=batch)

@@ -10,8 +10,8 @@ import pytest
 
 from advisor.advice import Advisor
 from advisor.errors import UserError
-from advisor.remedies.enough import names_cards
 from advisor.remedies.option import Option
+from advisor.remedies.sharing import names_cards
 from advisor.scenario.resolve import apply_change
 from advisor.scenario.settings import Request
 

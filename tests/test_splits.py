@@ -19,7 +19,7 @@ from advisor.estimator import estimate_memory
 from advisor.estimator.speed import estimate_speed, missing_inputs
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
-from advisor.remedies.enough import names_cards
+from advisor.remedies.sharing import names_cards
 from advisor.runtimes.commands import command_for
 from advisor.scenario import Scenario, split_of
 from advisor.scenario.figures import Memory

@@ -14,7 +14,7 @@ from advisor.advice import Advisor
 from advisor.bulk import read_rows
 from advisor.bulk.estimates import estimate_row
 from advisor.errors import UserError
-from advisor.remedies.enough import names_cards
+from advisor.remedies.sharing import names_cards
 from advisor.report import render_text
 from advisor.report.assembly import document
 from advisor.report.pages import render_html, render_markdown

@@ -155,20 +155,20 @@ class Advisor(Struct, frozen=True):
         request: Request,
         *,
         complete: bool = False,
-        gave_way: str = "",
+        first: Request | None = None,
         all_cards: bool = False,
     ) -> Conclusions:
         """Give everything known about one request.
 
-        ``complete`` adds what people look for and cannot run here; see ``with_expected``. For what
-        ``gave_way`` to the request's framework, what it does run is looked for. On ``all_cards``
-        that it names, even where fewer of them do as well.
+        ``complete`` adds what people look for and cannot run here; see ``with_expected``. ``first``
+        was stated where another framework runs it: what its own does run is looked for. On
+        ``all_cards`` that it names, even where fewer of them do as well.
 
         Raises:
             UserError: The request is wrong.
             EngineError: A bug of ours.
         """
-        ready = prepare(request, self.knowledge, gave_way, all_cards=all_cards)
+        ready = prepare(request, self.knowledge, first, all_cards=all_cards)
         return self.advise_on(ready, complete=complete)
 
     def advise_on(self, ready: Prepared, *, complete: bool = False) -> Conclusions:

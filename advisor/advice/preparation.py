@@ -31,11 +31,11 @@ from advisor.reading.known import siblings, with_size
 from advisor.remedies import build_options
 from advisor.remedies.assessment import outlook_of
 from advisor.remedies.cards import fewest_cards, fewest_in_turns
-from advisor.remedies.enough import on_fewest, options_on_fewest
 from advisor.remedies.formats import largest_format
 from advisor.remedies.impossible import expected_options, proof_of, resolved
 from advisor.remedies.machines import as_asked, least
 from advisor.remedies.option import Base, Option
+from advisor.remedies.sharing import on_fewest, options_on_fewest
 from advisor.rules.engine.base import OptionFacts
 from advisor.runtimes import runtime_of
 from advisor.scenario import Scenario, capability, support, with_batch
@@ -71,7 +71,11 @@ def _other_problems(request: Request, knowledge: Knowledge) -> Sequence[UserErro
 
 
 def prepare(
-    request: Request, knowledge: Knowledge, gave_way: str = "", *, all_cards: bool = False
+    request: Request,
+    knowledge: Knowledge,
+    first: Request | None = None,
+    *,
+    all_cards: bool = False,
 ) -> Prepared:
     """Do everything that comes before the rules; the rest as ``Advisor.advise`` has it.
 
@@ -81,8 +85,9 @@ def prepare(
     if not request.gpu:
         raise_problems([_NO_GPU, *_other_problems(request, knowledge)])
     base = estimate(request, knowledge, all_cards=True)
-    if stated := gave_way and names.sized_framework(knowledge, gave_way):
-        base = _unstated(replace(base, gave_way=stated))
+    if first:
+        stated = first.framework and names.sized_framework(knowledge, first.framework)
+        base = _unstated(replace(base, gave_way=stated or None, first=first))
     limits = find_limits(base.scenario, knowledge, base.memory)
     options, now = build_options(base, limits), base if all_cards else on_fewest(base)
     if now is not base:

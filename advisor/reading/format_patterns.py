@@ -48,7 +48,7 @@ _BITS_UNSAID: Final = frozenset({"exl2", "exl3"})
 """Formats of any number of bits, which are published in several."""
 _USUAL_BITS: Final = 4.0
 _GROUP: Final = re.compile(
-    r"[-_ ]?(?:g|gs|group[-_ ]?)\d{2,3}$|[-_ ]?\d{2,3}gs?$|(?<=\d)[-_](?:fp|bf)16$"
+    r"[-_ ]?(?:g|gs|group[-_ ]?)\d{2,3}$|(?:[-_ ]|(?<=bit))\d{2,3}gs?$|(?<=\d)[-_](?:fp|bf)16$"
 )
 """Of a format: how many weights share a scale, or the type of what is not packed (``oQ8-fp16``)."""
 _LONGEST: Final = 100

@@ -43,6 +43,7 @@ from advisor.scenario.figures import (
     certainty_of,
     headroom_percent,
     held_percent,
+    holds_surely,
     margin_of,
 )
 from advisor.units import percent
@@ -105,6 +106,7 @@ def _outlook(scenario: Scenario, knowledge: Knowledge) -> Outlook:
     if margin:
         facts["option.margin"] = margin
         facts["option.may_exceed"] = certainty_of(memory) == "may_exceed"
+        facts["option.holds_surely"] = holds_surely(memory, scenario.batch)
     facts["option.context"] = float(scenario.context_tokens)
     if trained := scenario.model.trained_context_tokens:
         facts["option.trained_length"] = scenario.context_tokens >= trained

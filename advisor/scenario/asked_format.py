@@ -46,6 +46,13 @@ def formats_named(text: str, knowledge: Knowledge) -> tuple[Format, ...]:
     return tuple(f for f in meant if not (f.floats and support.is_other(f, text)))
 
 
+def released_of(text: str, model: Model, knowledge: Knowledge) -> tuple[Format, ...]:
+    """List the formats of as many bits as a family name says that a model is released in."""
+    bits = support.family_bits(text)
+    released = (*model.native_formats, *((model.held_format,) if model.held_format else ()))
+    return tuple(f for f in (knowledge.formats[n] for n in released) if f.class_bits == bits)
+
+
 def formats_for(text: str, model: Model | None, knowledge: Knowledge) -> tuple[Format, ...]:
     """List the formats a precision stands for, as ``precision_asked`` gives it.
 

@@ -6,8 +6,8 @@ from functools import lru_cache
 
 from advisor.advice import Advisor
 from advisor.advice.conclusions import Conclusions
-from advisor.remedies.enough import names_cards
 from advisor.remedies.option import Base, Option
+from advisor.remedies.sharing import names_cards
 from advisor.scenario.resolve import apply_change
 from advisor.scenario.settings import Request
 

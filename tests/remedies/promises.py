@@ -15,8 +15,8 @@ from advisor.estimator.limits import largest_gpu_layers
 from advisor.estimator.placement import host_fits
 from advisor.knowledge.types import Knowledge
 from advisor.remedies.assessment import outlook_of
-from advisor.remedies.enough import names_cards
 from advisor.remedies.option import Base
+from advisor.remedies.sharing import names_cards
 from advisor.scenario.resolve import apply_change
 from advisor.scenario.settings import Request
 

@@ -1,6 +1,7 @@
-"""The fewest of the cards at hand that hold a request and answer it as fast as all of them do.
+"""The cards at hand otherwise: fewer of them, copies side by side, or groups in stages.
 
-Cards that are dealt whole layers take turns, and a small model gains nothing from more of them.
+A request is answered on the fewest that hold it and are as fast as all: cards that are dealt whole
+layers take turns, and a small model gains nothing from more of them.
 """
 
 from __future__ import annotations
@@ -14,10 +15,19 @@ from msgspec.structs import replace
 from advisor.estimator import free_bytes
 from advisor.estimator.limits import spare_bytes
 from advisor.knowledge.types import Knowledge
-from advisor.remedies.assessment import Outlook, on_some, outlook_of, speed_when_full
-from advisor.remedies.cards import FEWER
-from advisor.remedies.option import Base, Option
-from advisor.scenario import Scenario, is_usual_split, offloads, split_of
+from advisor.remedies.assessment import (
+    Outlook,
+    attending_apart,
+    copies_heads,
+    in_stages,
+    on_some,
+    outlook_of,
+    singly,
+    speed_when_full,
+)
+from advisor.remedies.option import Base, Option, Remedy, cards_hold, make_option
+from advisor.remedies.search import Plan, bounds, proved, smaller_caches, that_divide, with_cache
+from advisor.scenario import Scenario, is_usual_split, offloads, split_of, split_ways
 from advisor.scenario.figures import Speed, certainty_of
 from advisor.units import rate
 
@@ -25,6 +35,83 @@ _USUAL = frozenset({"sure", "unverified"})
 _NOTICED_S, _MOST_TRIED = 5, 3
 _OF_CARDS = frozenset({"gpu", "gpus", "split", "stages"})
 _quickest = attrgetter("bandwidth_bytes_s", "vram_bytes", "name")
+
+
+def _fewer(base: Base, *_: object) -> Iterator[Option]:
+    """Cards that take turns: the most that share every tensor instead, or the few that hold all.
+
+    Six of a server that cannot divide eight heads by six take turns; four work on each token.
+    """
+    scenario = base.scenario
+    if scenario.split or scenario.gpus == 1 or offloads(scenario):
+        return
+    if scenario.cards:
+        yield from _one_of(base)
+    elif is_usual_split(scenario):
+        yield from _fewest(base)
+    elif other := that_divide(base, scenario):
+        yield make_option(base, FEWER, {"gpus": other.gpus}, other)
+
+
+def _fewest(base: Base) -> Iterator[Option]:
+    """The fewest, half at most, that hold all that the cards do, up to those with room."""
+    scenario = base.scenario
+    for count in range(1, scenario.gpus // 2 + 1):
+        other = on_some(scenario, count)
+        if is_usual_split(other) and cards_hold(base, other, roomy=True):
+            option = make_option(base, FEWER, {"gpus": count}, other)
+            held, now = (m.held_sequences or scenario.batch for m in (option.memory, base.memory))
+            if held >= now:
+                yield option
+                if option.margin == "ample":
+                    return
+
+
+def _one_of(base: Base) -> Iterator[Option]:
+    """Of unequal cards the quickest that holds all, if need be with a smaller cache.
+
+    Those that are dealt layers take turns, and of a tensor each takes as much as the smallest can.
+    """
+    own, gentle = base.scenario, bounds(base)[0]
+    alone = [Plan(o, {"gpu": o.gpu.name, "gpus": 1}, 1) for o in singly(own) if o.gpu]
+    shared = alone if not base.fits and split_of(own) == "tensor" else []
+    caches = ((p, k) for p in shared for k in smaller_caches(base, p.scenario, gentle))
+    plans = (*alone, *(with_cache(base, plan, kind) for plan, kind in caches))
+    held = (plan for plan in plans if cards_hold(base, plan.scenario, roomy=True))
+    yield from (proved(base, FEWER, plan) for plan in islice(held, 1))
+
+
+FEWER = Remedy("fewer-gpus", frozenset({"gpu", "gpus"}), "setting", _fewer)
+
+
+def _split_requests(base: Base, *_: object) -> Iterator[Option]:
+    """The same cards and requests, where a cache is copied or one card holds the model."""
+    scenario = base.scenario
+    if scenario.split or not scenario.batch >= scenario.gpus > 1:
+        return
+    copies = [replace(scenario, split="data")] if "data" in split_ways(scenario) else []
+    for other in (*attending_apart(scenario), *copies):
+        yield make_option(base, SPLIT, {"split": other.split}, other)
+
+
+SPLIT = Remedy("split-requests", frozenset({"split"}), "setting", _split_requests)
+
+
+def _in_stages(base: Base, *_: object) -> Iterator[Option]:
+    """The most cards that share tensors, in stages, where all cannot or keep copies of heads."""
+    scenario, usual = base.scenario, is_usual_split(base.scenario)
+    fixed = scenario.split or scenario.stages or offloads(scenario)
+    if fixed or (usual and not copies_heads(scenario)):
+        return
+    found = islice(in_stages(scenario), None if usual else 1)
+    every = (make_option(base, STAGES, {"stages": one.stages}, one) for one in found)
+    yield from sorted(every, key=lambda o: o.memory.held_sequences or 0)[-1:]
+
+
+STAGES = Remedy("share-in-stages", frozenset({"stages"}), "setting", _in_stages)
+
+
+# ---- the fewest that do as well
 
 
 def on_fewest(base: Base) -> Base:
@@ -99,7 +186,7 @@ def fewest(scenario: Scenario, knowledge: Knowledge) -> Scenario:
     now = outlook_of(scenario, knowledge)
     if not now.fits or (now.speed is None and split_of(scenario) != "layer"):
         return scenario
-    tried = islice((one for one in _fewer(scenario) if _holds(now, one, knowledge)), _MOST_TRIED)
+    tried = islice((one for one in _on_fewer(scenario) if _holds(now, one, knowledge)), _MOST_TRIED)
     return next((one for one in tried if _as_good(now, scenario, one, knowledge)), scenario)
 
 
@@ -115,7 +202,7 @@ def _most(other: Scenario) -> int:
     return (other.gpu.vram_bytes or 0) * other.gpus if other.gpu else 0
 
 
-def _fewer(scenario: Scenario) -> Iterator[Scenario]:
+def _on_fewer(scenario: Scenario) -> Iterator[Scenario]:
     """List what holds fewer of the cards: of unequal ones equal ones alone, the quickest."""
     if not scenario.cards:
         return (on_some(scenario, count) for count in range(1, scenario.gpus))
