@@ -71,11 +71,7 @@ def _other_problems(request: Request, knowledge: Knowledge) -> Sequence[UserErro
 
 
 def prepare(
-    request: Request,
-    knowledge: Knowledge,
-    first: Request | None = None,
-    *,
-    all_cards: bool = False,
+    request: Request, knowledge: Knowledge, first: Request | None = None, *, all_cards: bool = False
 ) -> Prepared:
     """Do everything that comes before the rules; the rest as ``Advisor.advise`` has it.
 
@@ -88,8 +84,9 @@ def prepare(
     if first:
         stated = first.framework and names.sized_framework(knowledge, first.framework)
         base = _unstated(replace(base, gave_way=stated or None, first=first))
+    now = base if all_cards else on_fewest(base)
     limits = find_limits(base.scenario, knowledge, base.memory)
-    options, now = build_options(base, limits), base if all_cards else on_fewest(base)
+    options = build_options(base, limits)
     if now is not base:
         limits = find_limits(now.scenario, knowledge, now.memory)
     return _with_facts(now, limits, options if all_cards else options_on_fewest(base, now, options))
