@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Final
 
@@ -328,9 +328,10 @@ def _holding() -> Mapping[tuple[str, str], Tag]:
     return {(tag.model.casefold(), tag.precision): tag for tag in reversed(_of_models())}
 
 
-def tag_of(model: str, precision: str) -> Tag | None:
-    """Give the tag that holds a model in this format, ``qwen2.5:7b``; None: none is known."""
-    return _holding().get((model.casefold(), precision))
+def tag_of(model: str, names: Iterable[str]) -> Tag | None:
+    """Give the tag that holds a model in a format of these names, ``qwen2.5:7b``; None: none is."""
+    found = (_holding().get((model.casefold(), name)) for name in names)
+    return next(filter(None, found), None)
 
 
 def _family(name: str, alike: Callable[[str], str] = str) -> Mapping[str, Tag]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Final
 
 from advisor.errors import RequestError
@@ -20,6 +21,7 @@ from advisor.reading.format_patterns import (
     why_unread,
 )
 from advisor.reading.known import read_format
+from advisor.reading.published import packed_config, packings_of
 from advisor.scenario import support
 from advisor.scenario.setting_kinds import is_sixteen, stated
 from advisor.scenario.settings import Request
@@ -31,6 +33,14 @@ PUBLISHED = "the published format"
 """Stands for the formats that hold what was released, those of as many bits, then FP16."""
 USUAL = "the usual format"
 """Stands for what a runtime takes where nobody names a format (``Framework.usual_formats``)."""
+
+
+@cache  # 1.3 of a plan
+def kinds_of(hf_id: str) -> frozenset[tuple[str, object]]:
+    """Give the kinds of formats that a model's known files are of, as kernels tell them apart."""
+    held = {"": hf_id, **packings_of(hf_id)}
+    told = ((name, packed_config(repository).get("scheme")) for name, repository in held.items())
+    return frozenset((name, kind) for name, kind in told if kind)
 
 
 def formats_named(text: str, knowledge: Knowledge) -> tuple[Format, ...]:

@@ -24,6 +24,7 @@ from advisor.scenario.asked_format import (
     formats_named,
     has_room,
     is_family,
+    kinds_of,
     released_of,
 )
 from advisor.scenario.capability import has_slow_kernels, is_obtainable, makes, repository_of
@@ -176,8 +177,8 @@ def kind_of(model: Model) -> tuple[Hashable, ...]:
         model.modality,
         model.native_formats,
         model.told_format,
-        model.native_dtype,
-        model.shape.dtype,
+        (model.native_dtype, model.shape.dtype),
+        model.hf_id and kinds_of(model.hf_id),
     )
 
 
