@@ -25,7 +25,7 @@ PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
     "slots_of_a_rank": ("batch",),
     "stated_slots_of_a_rank": ("batch",),
     "split_mode": ("split",), "card_shares": ("gpus",), "cuda_devices": ("gpus",),
-    "hip_devices": ("gpus",), "devices_named": ("backend", "gpus"),
+    "hip_devices": ("gpus",), "cuda_kept": (), "hip_kept": (), "devices_named": ("backend", "gpus"),
     "gguf_seen": (), "gguf_own": (), "gguf_at": (), "gguf_of": (), "mlx_at": (),
     "ollama_from": (), "model_key": (), "ggml": (),
     "ggml_file": (), "draft_key": ("draft_model",),
