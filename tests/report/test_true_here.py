@@ -272,7 +272,11 @@ def test_no_server_is_praised_where_it_does_not_run(card: str, said: str) -> Non
 
 def test_what_nobody_packs_is_told_with_the_format_that_is_published() -> None:
     doc, text = told(
-        gpu="RTX 3090 + RTX 3060:12GB", model="gpt-oss-20b", precision="AWQ", context=65536
+        gpu="RTX 3090 + RTX 3060:12GB",
+        model="gpt-oss-20b",
+        precision="AWQ",
+        context=65536,
+        split="tensor",
     )
     assert any("--precision MXFP4 takes what there is" in line for line in doc.warnings)
     assert "equal shares, so the card with the least memory sets the limit" in text
@@ -384,3 +388,9 @@ def test_what_is_slow_for_want_of_kernels_is_not_said_to_be_bound_by_memory() ->
     bound = "memory bandwidth"
     assert bound not in told(**given, precision="AWQ")[1]
     assert bound in told(**given, precision="GPTQ 4-bit")[1]
+
+
+def test_what_embeds_gives_no_answers_that_improve() -> None:
+    _, text = told(gpu="RTX 4090", model="bge-m3")
+    assert "vectors come closer" in text
+    assert "Answers improve" not in text
