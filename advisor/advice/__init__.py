@@ -12,8 +12,11 @@ from advisor.advice.conclusions import (
     BarredOption,
     Conclusions,
     FiredNote,
+    Held,
     RankedOption,
     State,
+    because,
+    filled,
     switched_off,
     user_entries,
     user_rule,
@@ -26,7 +29,7 @@ from advisor.advice.preparation import (
     request_warnings,
     with_last_resort,
 )
-from advisor.advice.ranking import Held, Ranking, Scored, because, confidence_of, filled, rank
+from advisor.advice.ranking import Ranking, Scored, confidence_of, rank
 from advisor.errors import RuleFileError, UserError, raise_problems
 from advisor.estimator.calibration import with_measurements
 from advisor.estimator.speed import missing_inputs

@@ -193,12 +193,12 @@ def _starts(advice: Conclusions, asked: Asked) -> tuple[Starts, int | None]:
 
 
 def _corrected(found: Checked, machine: Request, advisor: Advisor) -> tuple[str, Option | None]:
-    if found.starts == "yes":
-        return "", None
     advice = found.advice
-    if found.refused and advice.state in _RUNS:
+    if advice.state in _RUNS and (found.refused or found.pasted.earlier):
         kept = _kept(found.pasted)
         return (kept, None) if _holds(kept, machine, advice.memory, advisor) else ("", None)
+    if found.starts == "yes":
+        return "", None
     most = cards_asked(machine, advisor.knowledge).count
     for ranked in sorted(advice.recommendations, key=lambda one: _distance(one.option, advice)):
         option = ranked.option
@@ -263,7 +263,8 @@ def _known(pasted: Pasted) -> Sequence[Item]:
     return [
         replace(item, words=(*item.words, item.value)) if item.bare else item
         for item in pasted.items
-        if item.bare or (item.flag and not wrong.intersection(item.words[:1]))
+        if item.bare
+        or (item.flag and not item.flag.earlier and not wrong.intersection(item.words[:1]))
     ]
 
 
@@ -299,7 +300,7 @@ def _holds(text: str, machine: Request, memory: Memory, advisor: Advisor) -> boo
     try:
         pasted = read_pasted(text)
         _, request = _request(pasted, machine, advisor.knowledge)
-        taken = not pasted.unknown and not pasted.wrong
+        taken = not (pasted.unknown or pasted.wrong or pasted.earlier)
         return taken and _comes_to(advisor.estimate(request).memory, memory)
     except UserError:
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -10,15 +11,17 @@ from msgspec import Struct
 from advisor.advice.document import Because, Provenance
 from advisor.knowledge import users_counted
 from advisor.knowledge.layers import SwitchedOff, UserEntry, user_record
-from advisor.knowledge.vocabulary import FactValue
+from advisor.knowledge.vocabulary import FactValue, Vocabulary, show, shown_in
 from advisor.reading.public_list import user_entry
 from advisor.remedies.option import Expected, Option
+from advisor.rules import ORDERING, Test
+from advisor.rules.language.model import Rule, what_held
 from advisor.scenario.figures import BreakEven
 
 if TYPE_CHECKING:
     from advisor.errors import Source
     from advisor.knowledge.types import Knowledge
-    from advisor.rules.language.model import Disabled, Rule, RuleSet
+    from advisor.rules.language.model import Disabled, RuleSet
     from advisor.scenario import Scenario
     from advisor.scenario.figures import Limits, Memory, Speed
     from advisor.scenario.settings import Request
@@ -192,3 +195,77 @@ def provenance_line(ruleset: RuleSet) -> str:
         "switched off": len(ruleset.disabled),
     }
     return users_counted(counts)
+
+
+_PLACEHOLDER = re.compile(r"\{([a-z_.]+)\}")
+_SHORT = "{short}"
+"""In a veto's text: how far the first number lies beyond its limit."""
+
+
+def because(
+    rule: Rule,
+    facts: Mapping[str, FactValue],
+    option: Mapping[str, FactValue] | None,
+    vocabulary: Vocabulary,
+    *,
+    distances: bool = False,
+) -> tuple[Because, ...]:
+    """List the conditions of the branch that held, in the order of the rule.
+
+    ``distances`` says how far each number lies beyond its limit, as vetoes do.
+    """
+    found = []
+    for test, actual in what_held(rule, facts, option):
+        away = _distance(test, actual, facts, option or {}, vocabulary) if distances else ""
+        shown = shown_in(vocabulary.fact(test.fact).unit, actual)
+        found.append(Because(test.fact, actual, test.text or test.verb, shown, away))
+    return tuple(found)
+
+
+def _distance(
+    test: Test,
+    actual: FactValue | None,
+    facts: Mapping[str, FactValue],
+    option: Mapping[str, FactValue],
+    vocabulary: Vocabulary,
+) -> str:
+    if test.verb not in ORDERING or not isinstance(actual, int | float):
+        return ""
+    other = test.other
+    limit = test.value if other is None else option.get(other, facts.get(other))
+    if not isinstance(limit, int | float):
+        return ""
+    return show(vocabulary.fact(test.fact), round(abs(float(actual) - float(limit)), 6))
+
+
+class Held(Struct, frozen=True):
+    """A veto that fired for a what-if; called, it lists why, each number with its distance."""
+
+    rule: Rule
+    facts: Mapping[str, FactValue]
+    option: Mapping[str, FactValue]
+    vocabulary: Vocabulary
+
+    def __call__(self) -> tuple[Because, ...]:
+        """List the conditions that held."""
+        return because(self.rule, self.facts, self.option, self.vocabulary, distances=True)
+
+    def veto_text(self) -> str:
+        """Fill the text: ``{fact.name}`` is its value, ``{short}`` the first distance."""
+        text = self.rule.veto or ""
+        if "{" not in text:
+            return text
+        if _SHORT in text:
+            short = next((item.distance for item in self() if item.distance), "")
+            text = text.replace(_SHORT, short)
+        return filled(text, {**self.facts, **self.option}, self.vocabulary)
+
+
+def filled(text: str, facts: Mapping[str, FactValue], vocabulary: Vocabulary) -> str:
+    """Write the values of facts into a rule's own text, where it names them in braces."""
+
+    def value(found: re.Match[str]) -> str:
+        known = facts.get(found[1])
+        return "unknown" if known is None else show(vocabulary.fact(found[1]), known)
+
+    return _PLACEHOLDER.sub(value, text)

@@ -178,11 +178,11 @@ def _weights(base: Base) -> Pairs:
     yield "weights.exam_loss", exam_loss(scenario)
     published = () if scenario.model.native_inherited else scenario.model.native_formats
     yield "weights.published", published[0] if published else None
-    by, of, on = scenario.framework, scenario.precision, scenario.gpu
-    yield from download_facts(by, of, scenario.model, head=scenario.mtp > 0)
-    yield "weights.as_published", support.is_published(of, scenario.model)
+    by, of, on, model = scenario.framework, scenario.precision, scenario.gpu, scenario.model
+    yield from download_facts(by, of, model, head=scenario.mtp > 0)
+    yield "weights.as_published", support.is_published(of, model)
     yield "weights.native", support.is_native(of, on) if on else None
-    yield "weights.slow_kernels", slow_weights(by, of, on, scenario.backend or "") is not None
+    yield "weights.slow_kernels", bool(slow_weights(by, of, on, model, scenario.backend or ""))
     yield "weights.nominal", nominal * 1e9 if nominal else None
     everything = memory.required_bytes + memory.host_weights_bytes + memory.host_kv_cache_bytes
     gap = everything - nominal * 1e9 if nominal else None

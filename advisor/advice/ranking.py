@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
 from advisor.advice.conclusions import ScoreTerm
-from advisor.advice.document import Because
-from advisor.knowledge.vocabulary import ACTION_FACT, FactValue, Vocabulary, show, shown_in
-from advisor.remedies import is_uncertain
-from advisor.remedies.option import Option
+from advisor.knowledge.vocabulary import ACTION_FACT, FactValue
+from advisor.remedies import is_uncertain, settings_of
+from advisor.remedies.option import EFFORTS, Option
 from advisor.remedies.search import BETWEEN_KEYS, DOMINATED_BY
-from advisor.rules import ORDERING, Facts, Test, all_hold, value_of
+from advisor.rules import Facts, all_hold, value_of
 from advisor.rules.engine.base import Firing, OptionFacts
-from advisor.rules.language.model import PerTerm, Rule, RuleSet, Score, what_held
+from advisor.rules.language.model import PerTerm, Rule, RuleSet, Score
 from advisor.scenario.figures import certainty_of, partly_guessed
 
 _ALTERNATIVES, _NEAR = 3, 0.6
@@ -25,13 +23,13 @@ _HOLDS_FEW, _HOLDS_MOST, _USABLE = "option.holds_few", "option.holds_most", "opt
 _HELD, _THEN_HELD, _RUNS = "memory.held_share", "option.held_share", frozenset({"fits", "tight"})
 _OTHER_MODEL, _BETTER_MODEL = "option.related", "option.rated_higher"
 _FORMAT, _PURCHASE = "option.format", "purchase"
-_ALIKE = (
-    _FRAMEWORK_FACT, _EFFORT, "option.decode_speed", "option.required", "option.format_bits",
-    "option.kv_bits", "option.context", "option.parameters", _THEN_HELD,
-)  # fmt: skip
+_SPEED, _LOSS, _STEPS = "option.decode_speed", "option.quality_loss", "option.steps"
+_MARGIN, _RAM, _CARDS, _SAME_SPEED = "option.margin", "option.host_ram", "option.gpus", 0.03
+_NO_WORSE = "option.format_bits", "option.kv_bits", "option.context", "option.batch", _THEN_HELD
+_ALIKE = _FRAMEWORK_FACT, "option.parameters", _SPEED, "option.required", *_NO_WORSE
 """What two options share that differ in the name of their format alone."""
 READ = (
-    ACTION_FACT, DOMINATED_BY, *_ALIKE, _FORMAT,
+    ACTION_FACT, DOMINATED_BY, *_ALIKE, _FORMAT, _EFFORT, _LOSS, _STEPS, _MARGIN, _RAM, _CARDS,
     _HOLDS_FEW, _HOLDS_MOST, _USABLE, _OTHER_MODEL, _BETTER_MODEL,
 )  # fmt: skip
 """What is read of an option beside the facts that scores count."""
@@ -98,7 +96,7 @@ def rank(
     now = facts.get(_HELD) if facts.get("fit.state") in _RUNS else None
     best = _best_of_each_action(worth_saying, values, now)
     kept, superseded = _without_superseded(_without_twins(_without_repeats(best), values))
-    kept = _most_held_first(kept, values, now)
+    kept = _without_beaten(_most_held_first(kept, values, now), values)
     said = tuple(_explained(item, facts, values[item.option]) for item in kept)
     return Ranking(said, vetoed, tuple(superseded), pointless)
 
@@ -248,7 +246,7 @@ def _without_repeats(best: Sequence[_Marked]) -> list[_Marked]:
 
 
 def _without_twins(best: Sequence[_Marked], values: _Values) -> list[_Marked]:
-    """Say two formats of as many bytes and as fast once: AWQ and GPTQ in the same server."""
+    """Say two formats of as many bytes and as fast once, as what asks least: AWQ and GPTQ."""
     kept: dict[tuple[object, ...], _Marked] = {}
     for item in best:
         facts = values[item.option]
@@ -256,7 +254,64 @@ def _without_twins(best: Sequence[_Marked], values: _Values) -> list[_Marked]:
         first, told = kept.get(alike), facts.get(_EFFORT) != _PURCHASE
         if not (told and first and values[first.option].get(_FORMAT) != facts.get(_FORMAT)):
             kept[alike if told and not first else (item.option,)] = item
+        elif _asks(facts) < _asks(values[first.option]):
+            kept[alike] = item
     return list(kept.values())
+
+
+def _without_beaten(said: Sequence[_Marked], values: _Values) -> list[_Marked]:
+    """Drop a set of changes that does no more than one of fewer; put what is beaten behind."""
+    facts = {item.option: values[item.option] for item in said}
+    kept: list[_Marked] = []
+    for item in said:
+        own = facts[item.option]
+        as_good = (other for other in facts.values() if _is_as_good(other, own))
+        if any(_number(other, _STEPS) < _number(own, _STEPS) for other in as_good):
+            continue
+        behind = (n for n, other in enumerate(kept) if _beats(own, facts[other.option]))
+        kept.insert(next(behind, len(kept)), item)
+    return kept
+
+
+def _beats(one: Facts, other: Facts) -> bool:
+    """Whether it is as good in every figure, and faster or holds more of the requests."""
+    faster = _number(one, _SPEED) > _number(other, _SPEED) * (1 + _SAME_SPEED)
+    more = faster or _number(one, _THEN_HELD) > _number(other, _THEN_HELD)
+    return more and _is_as_good(one, other)
+
+
+def _is_as_good(one: Facts, other: Facts) -> bool:
+    """Whether a change of the same model is in no figure worse than another, nor asks for more."""
+    if one is other or any(_stands_apart(of) for of in (one, other)):
+        return False
+    known = all((name in one) == (name in other) for name in (_SPEED, _LOSS, *_NO_WORSE))
+    return (
+        known
+        and one.get(_FRAMEWORK_FACT) == other.get(_FRAMEWORK_FACT)
+        and all(_number(one, name) >= _number(other, name) for name in _NO_WORSE)
+        and _number(one, _SPEED) >= _number(other, _SPEED) * (1 - _SAME_SPEED)
+        and _number(one, _LOSS) <= _number(other, _LOSS)
+        and _number(one, _RAM) <= _number(other, _RAM) * (1 + _SAME_SPEED)
+        and (one.get(_MARGIN) != "thin" or other.get(_MARGIN) == "thin")
+        and _number(one, _CARDS) <= _number(other, _CARDS)
+        and _asks(one) <= _asks(other)
+    )
+
+
+def _stands_apart(facts: Facts) -> bool:
+    """Whether its figures do not say all of it: what is bought, drafted, or gives up pictures."""
+    action = str(facts[ACTION_FACT])
+    told = is_uncertain(action) or "text_only" in settings_of(action)
+    return told or facts.get(_EFFORT) == _PURCHASE or _OTHER_MODEL in facts
+
+
+def _number(facts: Facts, name: str) -> float:
+    value = facts.get(name)
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _asks(facts: Facts) -> int:
+    return EFFORTS.index(str(facts.get(_EFFORT, EFFORTS[0])))
 
 
 def _runners_up(first: str, others: Sequence[str], values: _Values) -> tuple[str, ...]:
@@ -282,80 +337,6 @@ def _without_superseded(
     kept = [item for item in best if item.rule.id not in dropped]
     superseded = [(rule_id, said[rule_id].option, by) for rule_id, by in sorted(dropped.items())]
     return kept, superseded
-
-
-_PLACEHOLDER = re.compile(r"\{([a-z_.]+)\}")
-_SHORT = "{short}"
-"""In a veto's text: how far the first number lies beyond its limit."""
-
-
-def because(
-    rule: Rule,
-    facts: Mapping[str, FactValue],
-    option: Mapping[str, FactValue] | None,
-    vocabulary: Vocabulary,
-    *,
-    distances: bool = False,
-) -> tuple[Because, ...]:
-    """List the conditions of the branch that held, in the order of the rule.
-
-    ``distances`` says how far each number lies beyond its limit, as vetoes do.
-    """
-    found = []
-    for test, actual in what_held(rule, facts, option):
-        away = _distance(test, actual, facts, option or {}, vocabulary) if distances else ""
-        shown = shown_in(vocabulary.fact(test.fact).unit, actual)
-        found.append(Because(test.fact, actual, test.text or test.verb, shown, away))
-    return tuple(found)
-
-
-def _distance(
-    test: Test,
-    actual: FactValue | None,
-    facts: Mapping[str, FactValue],
-    option: Mapping[str, FactValue],
-    vocabulary: Vocabulary,
-) -> str:
-    if test.verb not in ORDERING or not isinstance(actual, int | float):
-        return ""
-    other = test.other
-    limit = test.value if other is None else option.get(other, facts.get(other))
-    if not isinstance(limit, int | float):
-        return ""
-    return show(vocabulary.fact(test.fact), round(abs(float(actual) - float(limit)), 6))
-
-
-class Held(Struct, frozen=True):
-    """A veto that fired for a what-if; called, it lists why, each number with its distance."""
-
-    rule: Rule
-    facts: Mapping[str, FactValue]
-    option: Mapping[str, FactValue]
-    vocabulary: Vocabulary
-
-    def __call__(self) -> tuple[Because, ...]:
-        """List the conditions that held."""
-        return because(self.rule, self.facts, self.option, self.vocabulary, distances=True)
-
-    def veto_text(self) -> str:
-        """Fill the text: ``{fact.name}`` is its value, ``{short}`` the first distance."""
-        text = self.rule.veto or ""
-        if "{" not in text:
-            return text
-        if _SHORT in text:
-            short = next((item.distance for item in self() if item.distance), "")
-            text = text.replace(_SHORT, short)
-        return filled(text, {**self.facts, **self.option}, self.vocabulary)
-
-
-def filled(text: str, facts: Mapping[str, FactValue], vocabulary: Vocabulary) -> str:
-    """Write the values of facts into a rule's own text, where it names them in braces."""
-
-    def value(found: re.Match[str]) -> str:
-        known = facts.get(found[1])
-        return "unknown" if known is None else show(vocabulary.fact(found[1]), known)
-
-    return _PLACEHOLDER.sub(value, text)
 
 
 Confidence = Literal["high", "medium", "low"]

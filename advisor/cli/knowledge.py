@@ -266,7 +266,7 @@ def _answers(
     shape = model.shape if model else None
     for name in runtime.formats:
         why, row = _why_not(known, runtime, name, gpu, model), None
-        if not why and (row := slow_weights(runtime, known.formats[name], gpu)):
+        if not why and (row := slow_weights(runtime, known.formats[name], gpu, model)):
             why = row.why
         yield name, "slow" if row else "refused" if why else "listed", why
     for name in runtime.kv_types:

@@ -45,6 +45,7 @@ from advisor.scenario import (
     split_of,
     with_batch,
 )
+from advisor.scenario.capability import slow_weights
 from advisor.scenario.figures import Evidence, Figure, Memory, Span, Speed
 from advisor.units import GIB, plain
 
@@ -272,10 +273,10 @@ def rate_of(scenario: Scenario, speeds: Speeds | None) -> Rate | None:
     """Give what the scenario's card reaches, None where engine or format have no figures."""
     if speeds is None or scenario.gpu is None or scenario.backend is None:
         return None
-    moe = scenario.model.shape.moe is not None
-    return speeds.rate(
-        scenario.gpu, scenario.backend, scenario.framework, scenario.precision, moe=moe
-    )
+    by, of, model = scenario.framework, scenario.precision, scenario.model
+    slow = slow_weights(by, of, scenario.gpu, model, scenario.backend)
+    moe = model.shape.moe is not None
+    return speeds.rate(scenario.gpu, scenario.backend, by, of, moe=moe, slow=slow)
 
 
 def _speed(

@@ -24,8 +24,8 @@ from advisor.estimator.speed_tables import (
     read_tables,
 )
 from advisor.knowledge.catalogue import ALONE, MAKERS
+from advisor.knowledge.programs import Capability
 from advisor.knowledge.types import CardEngine, Format, Framework, Gpu, Knowledge
-from advisor.scenario.capability import slow_weights
 from advisor.scenario.figures import Evidence
 from advisor.scenario.support import never_there
 
@@ -95,9 +95,16 @@ class Speeds(Struct, frozen=True):
     user: UserSpeeds | None = None
 
     def rate(
-        self, gpu: Gpu, backend: str, framework: Framework, precision: Format, *, moe: bool = False
+        self,
+        gpu: Gpu,
+        backend: str,
+        framework: Framework,
+        precision: Format,
+        *,
+        moe: bool = False,
+        slow: Capability | None = None,
     ) -> Rate | None:
-        """Give the rate, or None where the engine, backend or format has no figures."""
+        """Give the rate, or None where nothing has figures; ``slow`` says that it reads slowly."""
         key = (
             gpu.name,
             gpu.architecture,
@@ -106,15 +113,12 @@ class Speeds(Struct, frozen=True):
             framework.name,
             precision.name,
             "moe" if moe else "",
+            slow.name if slow else "",
         )
-        try:
-            return self.rates[key]
-        except KeyError:
+        if key not in self.rates:
             made = _rate(self, gpu, backend, framework, precision, moe=moe)
-            if made and (row := slow_weights(framework, precision, gpu, backend)):
-                made = _slowed(made, row.times or 1.0, moe=moe)
-            self.rates[key] = made
-            return made
+            self.rates[key] = _slowed(made, slow.times or 1.0, moe=moe) if made and slow else made
+        return self.rates[key]
 
 
 _KEPT: dict[str, Speeds] = {}

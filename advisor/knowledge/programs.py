@@ -131,10 +131,12 @@ class ProgramFlag(Struct, frozen=True):
     values: Mapping[str, str]
     """Word of the program -> word of this project; empty: as if the flag were not there."""
     source: str
+    earlier: bool = False
+    """Whether versions before the known one alone took it."""
 
 
 class Start(Struct, frozen=True):
-    """What starts a program: words of a command, or the name of a container image."""
+    """What starts a program: words of a command, an image of a container, a call in Python."""
 
     kind: str
     words: tuple[str, ...]
@@ -143,10 +145,14 @@ class Start(Struct, frozen=True):
 
 BY_MODELFILE = "ollama"
 """The program that is told by a file, by variables and by flags together."""
+_EARLIER = " (earlier)"
 _TABLES = {
     BY_MODELFILE: ("ollama run", "Modelfile", "ollama serve"),
     "ik_llama.cpp": ("llama-server", "ik_llama.cpp"),
     "llama-batched-bench": ("llama-server", "llama-batched-bench"),
+    f"ik_llama.cpp{_EARLIER}": (f"llama-server{_EARLIER}",),
+    f"llama-batched-bench{_EARLIER}": (f"llama-server{_EARLIER}",),
+    f"llama-cli{_EARLIER}": (f"llama-server{_EARLIER}", f"llama-cli{_EARLIER}"),
 }
 """Programs that take the flags of several tables; what stands later counts."""
 FORKED = {"llama-server": "ik_llama.cpp", "llama-cli": "ik_llama.cpp"}
@@ -155,6 +161,8 @@ FORK_FLAGS = frozenset("-mla -amb -fmoe -rtr -ser -ger -muge -mqkv -khad -sas".s
 """Flags that only the fork ever had."""
 IN_PYTHON = "transformers"
 """What Python loads that is not told otherwise."""
+IN_A_CALL = "call"
+"""The kind of start that is a call in Python; the others are words of a command or an image."""
 
 
 def starts() -> Sequence[Start]:
@@ -163,12 +171,17 @@ def starts() -> Sequence[Start]:
     return sorted(found, key=lambda start: (-len(start.words), -len(start.words[0])))
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=32)
 def flags_of(tool: str) -> Mapping[str, ProgramFlag]:
     """Give the flags of a program by spelling, with hyphens for underscores."""
     tools = _TABLES.get(tool, (tool,))
     found = [_flag(row) for row in _rows("flags.csv") if row["tool"] in tools]
     return {spelled(name): flag for flag in found for name in flag.names}
+
+
+def earlier_flags_of(tool: str) -> Mapping[str, ProgramFlag]:
+    """Give the flags by spelling that a program took before the version that is known."""
+    return flags_of(f"{tool}{_EARLIER}")
 
 
 TRAINED = "trained"
@@ -212,6 +225,7 @@ def _flag(row: Mapping[str, str]) -> ProgramFlag:
         row["sets"],
         {word: meant for word, _, meant in pairs},
         row["source"],
+        earlier=row["tool"].endswith(_EARLIER),
     )
 
 

@@ -275,6 +275,8 @@ def plain_blocks(matrices: Mapping[str, tuple[int, ...]]) -> Shape:
     )
 
 
+_HELD: Final = ("mxfp4", "nvfp4", "int4-experts", "packed", "fp8")
+"""Families as ``native_dtype`` names them; what lies beside packed experts is named last."""
 PACKED: Final = "packed"
 """``native_dtype`` of a checkpoint that is packed in a way that has no name here."""
 
@@ -322,6 +324,12 @@ class Model(Struct, frozen=True):
     """The weight files it was read from: exact sizes in the format they hold."""
     notes: tuple[str, ...] = ()
     """What the files say about themselves, one sentence each."""
+
+    @property
+    def holds_family(self) -> str:
+        """The family of the format in its repository, as far as it is stated."""
+        told = (self.native_dtype or "").casefold()
+        return next((family for family in _HELD if family in told), "unquantized")
 
     @property
     def told_format(self) -> str | None:

@@ -3,34 +3,49 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.errors import RequestError, nearest
 from advisor.knowledge.programs import (
     BY_MODELFILE,
     FORK_FLAGS,
     FORKED,
+    IN_A_CALL,
     NOT_SIZED,
     TAKES_NONE,
     ProgramFlag,
+    earlier_flags_of,
     flags_of,
     found_by_name,
     spelled,
     starts,
     unsaid,
 )
-from advisor.reading.shell import Invocation, as_lines, invocations, mounts, said_before
+from advisor.reading.shell import (
+    Invocation,
+    as_lines,
+    image_at,
+    invocations,
+    mounts,
+    program_name,
+    said_before,
+    visible_cards,
+)
 
 _ABBREVIATES = ("vllm serve", "sglang serve", "TabbyAPI", "mlx_lm.generate", "mlx_lm.server")
 """Programs whose parser takes the beginning of a flag where only one begins so."""
 _OF_PROGRAMS = ("OLLAMA_", "LLAMA_ARG_")
 """What variables begin with that a program must know; others may be anybody's."""
-_VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 _LEAST_ABBREVIATED = 4
+_TYPED = re.compile(r"(?m)^(?:>>>\s*)?/set parameter (.+)$")
+_BOOLEANS = frozenset({"0", "1", "true", "false"})
 _LOADS_A_KEY = ("lms load",)
 """Programs whose first line names the file that the last one loads by its key."""
+_IN_FILES = {"dtype": ("kv", {"auto": ""}), "enable_attention_dp": ("all_attend_apart", {})}
+"""Keys of a file that are no flags -> what they mean, and words that say nothing."""
 _MODELFILE = {"FROM": "model", "DRAFT": "draft"}
 _SUBCOMMANDS = {"run": 1, "create": 0, "serve": 0, "start": 0, "pull": 1, "show": 1}
 """What of Ollama is started -> how many words after it name the model."""
@@ -51,7 +66,7 @@ class Item(Struct, frozen=True):
     @property
     def bare(self) -> bool:
         """Whether it stands without the word that it takes, as the switch of older versions."""
-        alone = len(self.words) == 1 and "=" not in self.words[0]
+        alone = len(self.words) == 1 and self.words[0][:1] == "-" and "=" not in self.words[0]
         return alone and self.sets == "flash" and bool(self.flag and self.flag.kind == "value")
 
 
@@ -89,10 +104,19 @@ class Pasted(Struct, frozen=True):
         """Give each meaning with its word; what is said last counts."""
         return {item.sets: item.value for item in self.items if item.sets not in {"", NOT_SIZED}}
 
-    def listed(self, sets: str) -> Sequence[str]:
-        """Name the known flags with this meaning, as typed."""
-        found = (item.words[0] for item in self.items if item.flag and item.flag.sets == sets)
-        return list(dict.fromkeys(found))
+    @property
+    def without_effect(self) -> Sequence[str]:
+        """Name the flags that change neither memory nor speed, as typed."""
+        return _names(i for i in self.items if i.flag and not i.flag.sets and not i.flag.earlier)
+
+    @property
+    def earlier(self) -> Sequence[str]:
+        """Name the flags that earlier versions of the program alone took so, as typed."""
+        return _names(i for i in self.items if i.bare or (i.flag and i.flag.earlier))
+
+
+def _names(items: Iterable[Item]) -> Sequence[str]:
+    return list(dict.fromkeys(item.words[0] for item in items if item.words))
 
 
 def read_command(text: str) -> Pasted:
@@ -112,7 +136,8 @@ def read_command(text: str) -> Pasted:
     one, (tool, prefix, rest) = read[0]
     if tool == BY_MODELFILE:
         calls = [call for call, (name, _, _) in read if name == tool]
-        return _ollama(calls, "\n".join(written.values()))
+        typed = (f"PARAMETER {said}" for said in _TYPED.findall(text))
+        return _ollama(calls, "\n".join((*written.values(), *typed)))
     variables, cards = said_before(one.words[: len(one.words) - len(rest)])
     variables = {**one.variables, **variables}
     items = [*_of_variables(tool, variables), *_items(tool, rest)]
@@ -120,7 +145,7 @@ def read_command(text: str) -> Pasted:
     fork = FORKED.get(tool, "")
     if fork and any(i.words[0] in FORK_FLAGS for i in items if i.words):
         tool, items = fork, list(_items(fork, rest))
-    items += _of_file(tool, written, items)
+    items = [*_of_file(tool, written, items), *(_as_read(item, written) for item in items)]
     if tool in _LOADS_A_KEY and len(read) > 1:
         items = [*_items(tool, read[-1][1][2]), *(i for i in items if i.sets == "model")]
     cards_left = visible_cards(variables, cards)
@@ -177,8 +202,6 @@ def _wrong(items: Sequence[Item]) -> Iterator[str]:
         known = {*choices, *(item.flag.values if item.flag else ())}
         if choices and item.flag and item.flag.sets and item.value not in known:
             yield f"{item.words[0]} takes {', '.join(choices)}, not '{item.value}'"
-        elif choices and item.bare:
-            yield f"{item.words[0]} is no switch here: it takes {', '.join(choices)}"
 
 
 # ---- which program
@@ -186,13 +209,15 @@ def _wrong(items: Sequence[Item]) -> Iterator[str]:
 
 def _started(call: Invocation) -> tuple[str, Sequence[str], Sequence[str]] | None:
     """Give the program, the words up to its flags, and its flags."""
-    plain = [_name(word) for word in call.words]
+    plain = [program_name(word) for word in call.words]
     if plain[:1] and plain[0].endswith(".llamafile"):
         return "llama-server", call.words[:1], ("-m", call.words[0], *call.words[1:])
     for start in starts():
         size = len(start.words)
+        if start.kind == IN_A_CALL:
+            continue
         if start.kind == "image":
-            size, at = 1, _image(call.words, start.words[0])
+            size, at = 1, image_at(call.words, start.words[0])
         else:
             at = next(
                 (i for i in range(len(plain)) if tuple(plain[i : i + size]) == start.words), -1
@@ -200,19 +225,6 @@ def _started(call: Invocation) -> tuple[str, Sequence[str], Sequence[str]] | Non
         if at >= 0:
             return start.tool, call.words[: at + size], call.words[at + size :]
     return None
-
-
-def _name(word: str) -> str:
-    """The name of a program without its folder and ending."""
-    return word.replace("\\", "/").rpartition("/")[2].removesuffix(".exe")
-
-
-def _image(words: Sequence[str], name: str) -> int:
-    """Find the image of a container among its words; -1 where it is not this one."""
-    if not words or _name(words[0]) not in {"docker", "podman", "nerdctl", "sudo"}:
-        return -1
-    found = (i for i, word in enumerate(words) if name in word and not word.startswith("-"))
-    return next(found, -1)
 
 
 # ---- its flags
@@ -225,7 +237,7 @@ def _items(tool: str, words: Sequence[str]) -> Sequence[Item]:
     found: list[Item] = []
     while rest:
         word = rest.pop(0)
-        if word.startswith("-") and len(word) > 1 and not _is_number(word):
+        if word.startswith("-") and len(word) > 1 and not word[1:2].isdigit():
             found.append(_flagged(tool, word, rest))
         elif places:
             found.append(Item((word,), places.pop(0), word))
@@ -264,7 +276,7 @@ def _flagged(tool: str, word: str, rest: list[str]) -> Item:
 
 def _taken(tool: str, flag: ProgramFlag, rest: list[str]) -> Sequence[str]:
     """Take the words after a flag that are its value; the switch of older versions has none."""
-    if flag.sets == "flash" and rest and rest[0] not in {*flag.choices, "0", "1", "true", "false"}:
+    if flag.sets == "flash" and rest and rest[0] not in {*flag.choices, *flag.values, *_BOOLEANS}:
         return ()
     most = {"two": 2, "many": len(rest)}.get(flag.kind, 1)
     taken: list[str] = []
@@ -274,16 +286,13 @@ def _taken(tool: str, flag: ProgramFlag, rest: list[str]) -> Sequence[str]:
 
 
 def _is_value(tool: str, word: str) -> bool:
-    return not word.startswith("-") or _is_number(word) or _flag(tool, word) is None
-
-
-def _is_number(word: str) -> bool:
-    return word[1:2].isdigit()
+    return not word.startswith("-") or word[1:2].isdigit() or _flag(tool, word) is None
 
 
 def _flag(tool: str, name: str) -> ProgramFlag | None:
     known, typed = flags_of(tool), spelled(name)
     found = known.get(typed) or known.get(typed.partition(".")[0])
+    found = found or earlier_flags_of(tool).get(typed)
     if found or tool not in _ABBREVIATES or len(typed) < _LEAST_ABBREVIATED:
         return found
     begun = {flag.names: flag for key, flag in known.items() if key.startswith(typed)}
@@ -311,18 +320,6 @@ def _named_so(tool: str, variable: str) -> ProgramFlag | None:
     return None
 
 
-def visible_cards(variables: Mapping[str, str], cards: str | None = None) -> int | None:
-    """Count the cards that are left visible; None: all of the machine."""
-    listed = next((variables[name] for name in _VISIBLE if name in variables), None)
-    if listed is None and cards and cards != "all":
-        if cards.isdigit():
-            return int(cards)
-        listed = cards.partition("=")[2]
-    if listed is None:
-        return None
-    return len([one for one in listed.split(",") if one.strip() not in {"", "-1"}])
-
-
 # ---- files that lines write
 
 
@@ -340,14 +337,16 @@ def _of_file(tool: str, written: Mapping[str, str], items: Sequence[Item]) -> It
         flag = _flag(tool, f"--{key}")
         if flag and flag.sets:
             yield Item((f"--{key}", value.strip()), flag, value.strip())
-        elif key == "dtype":
-            yield Item(
-                (), ProgramFlag((key,), "value", (), "kv", {"auto": ""}, named), value.strip()
-            )
-        elif key == "enable_attention_dp":
-            yield Item(
-                (), ProgramFlag((key,), "value", (), "all_attend_apart", {}, named), value.strip()
-            )
+        elif key in _IN_FILES:
+            sets, values = _IN_FILES[key]
+            yield Item((), ProgramFlag((key,), "value", (), sets, values, named), value.strip())
+
+
+def _as_read(item: Item, written: Mapping[str, str]) -> Item:
+    """Say of a file that no line writes that what stands in it is not sized."""
+    if item.flag and item.sets == "config_file" and item.value not in written:
+        return replace(item, flag=replace(item.flag, sets=NOT_SIZED))
+    return item
 
 
 def _is_modelfile(text: str) -> bool:

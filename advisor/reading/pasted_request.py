@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -12,20 +11,25 @@ from msgspec import Struct
 
 from advisor.errors import RequestError, UserError
 from advisor.knowledge.names import framework_called
-from advisor.knowledge.programs import IN_PYTHON, ProgramFlag, flags_of, its_context, unsaid
+from advisor.knowledge.programs import (
+    IN_A_CALL,
+    IN_PYTHON,
+    ProgramFlag,
+    flags_of,
+    its_context,
+    starts,
+    unsaid,
+)
 from advisor.knowledge.types import Framework, Knowledge, ModelRecord
 from advisor.models.hub_names import in_cache
 from advisor.models.stored_tensors import Model
 from advisor.reading import is_read, read_model
-from advisor.reading.command_lines import Item, Pasted, pasted_of, read_command, visible_cards
+from advisor.reading.command_lines import Item, Pasted, pasted_of, read_command
 from advisor.reading.meanings import Meant, layers_in_ram, layers_of_share, meant_by
 from advisor.reading.name_parts import packs
 from advisor.reading.public_list import PublicModel, find_public
-from advisor.reading.shell import invocations
+from advisor.reading.shell import Python, python_of, visible_cards
 
-_LOADS = re.compile(r"\.from_pretrained\(|\bLLM\(|\bpipeline\(")
-_MOST_CUTS = 40
-_HEREDOC = re.compile(r"(?P<line>[^\n]*)<<\s*-?['\"]?(\w+)['\"]?\n(?P<body>.*?)\n\2\s*$", re.DOTALL)
 _LOADER = re.compile(r"(?i)(?!.*(?:tokenizer|processor|config)).*\.from_pretrained")
 _SHARD = re.compile(r"-\d{5}-of-\d{5}$")
 _ENDING = re.compile(r"\.(gguf|safetensors)$", re.IGNORECASE)
@@ -57,7 +61,7 @@ def read_pasted(text: str) -> Pasted:
     Raises:
         RequestError: It is none of these, or not to be read.
     """
-    return _read_python(text) if _LOADS.search(text) else read_command(text)
+    return _read_python(python) if (python := python_of(text)) else read_command(text)
 
 
 def asked_by(pasted: Pasted, knowledge: Knowledge) -> Asked:
@@ -129,6 +133,8 @@ def _cards(meant: Meant, pasted: Pasted) -> int | None:
 def _fits_context(pasted: Pasted, framework: Framework) -> bool:
     asked = any(i.flag and i.flag.values.get(i.value) == "fit" for i in pasted.items)
     itself = any(f.sets == "fits_itself" for f in flags_of(pasted.tool).values())
+    if its_context(pasted.tool.partition(" with ")[0], None):
+        return asked
     return asked or itself or ("lowered" in {tokens for _, tokens in framework.usual_context})
 
 
@@ -307,48 +313,34 @@ def _record_of(text: str, knowledge: Knowledge) -> Model | None:
         return None
 
 
-def _read_python(text: str) -> Pasted:
-    """Read what a script loads, with which settings.
-
-    Raises:
-        RequestError: It is not Python.
-    """
-    variables: Mapping[str, str] = {}
-    if matched := _HEREDOC.search(text.strip()):
-        text = matched["body"]
-        variables = next((one.variables for one in invocations(matched["line"])), {})
-    tree = _parsed(text)
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    served = next((call for call in calls if ast.unparse(call.func).endswith("LLM")), None)
-    tool = "vllm serve" if served else IN_PYTHON
-    items = list(_of_vllm(served) if served else _of_transformers(tree, calls))
-    return pasted_of(tool, items, visible_cards(variables))
+def _read_python(python: Python) -> Pasted:
+    """Read what a script loads, with which settings."""
+    calls = [node for node in ast.walk(python.tree) if isinstance(node, ast.Call)]
+    ways = [start for start in starts() if start.kind == IN_A_CALL]
+    called = ((call, way.tool) for call in calls for way in ways if _is(python, call, way.words[0]))
+    served, tool = next(called, (None, IN_PYTHON))
+    items = _of_call(served, tool) if served else _of_transformers(python.tree, calls)
+    return pasted_of(tool, list(items), visible_cards(python.variables))
 
 
-def _parsed(text: str) -> ast.Module:
-    """Parse a script, or what can be read of it from the line on that loads the model."""
-    plain = re.sub(r"(?m)^>>> |^\.\.\. ", "", text)
-    lines = plain.splitlines()
-    first = next((at for at, line in enumerate(lines) if _LOADS.search(line)), 0)
-    cut = (lines[first:last] for last in range(len(lines), first, -1)[:_MOST_CUTS])
-    for part in (plain, *(textwrap.dedent("\n".join(one)) for one in cut)):
-        try:
-            return ast.parse(part)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue
-    raise RequestError(
-        "this is neither a command nor Python that can be read", hint="Paste it whole."
-    )
+def _is(python: Python, call: ast.Call, name: str) -> bool:
+    written = ast.unparse(call.func)
+    whole = python.imported.get(written, written)
+    return whole == name or whole.endswith(f".{name}")
 
 
-def _of_vllm(call: ast.Call) -> Iterator[Item]:
-    known = flags_of("vllm serve")
+def _of_call(call: ast.Call, tool: str) -> Iterator[Item]:
+    """Read the arguments of a call as the flags of the program that it stands for."""
+    known = flags_of(tool)
     for place in call.args[:1]:
         yield _item("model", _text(place), known.get("--model"))
-    for key in call.keywords:
-        if key.arg:
-            flag = known.get(f"--{key.arg.replace('_', '-')}")
-            yield _item(key.arg, _text(key.value), flag)
+    said = {key.arg: _text(key.value) for key in call.keywords if key.arg}
+    if "repo_id" in said:
+        file = said.pop("filename", "").strip("*").removesuffix(".gguf")
+        said["model_path"] = f"{said.pop('repo_id')}{file and f':{file}'}"
+    for name, value in said.items():
+        flag = known.get(f"--{name.replace('_', '-')}") or known.get(name)
+        yield _item(name, value, flag)
 
 
 def _of_transformers(tree: ast.Module, calls: list[ast.Call]) -> Iterator[Item]:

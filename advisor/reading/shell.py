@@ -1,11 +1,12 @@
 """What starts a program: shell text taken apart, and files as the shell lines they stand for.
 
 Line ends, quotes, variables, wrappers and containers; of files those of compose and Kubernetes,
-whole or in part, presets of ``llama-server`` and the ``config.yml`` of TabbyAPI.
+whole or in part, units of systemd, presets of ``llama-server`` and the ``config.yml`` of TabbyAPI.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 import textwrap
@@ -28,7 +29,7 @@ _PROMPT = re.compile(
 _WINDOWS = re.compile(r"[A-Za-z]:\\|(?<!\S)\.{1,2}\\|\\\w+\.(?:exe|gguf)", re.IGNORECASE)
 _VARIABLE = re.compile(r"(?:\$env:)?([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _POWERSHELL = re.compile(r"\$(?:env:)?(\w+)\s*=\s*")
-_USED = re.compile(r"\$(?:\{(\w+)\}|(\w+))|%(\w+)%")
+_USED = re.compile(r"\$(?:\{([\w-]+)\}|(\w+))|%(\w+)%")
 """A variable where its value is used."""
 _ENDS = frozenset({"&&", "||", ";", "|", "&", ">", ">>", "2>&1", "2>", "<"})
 _DECLARES = frozenset({"export", "set", "setx", "env"})
@@ -157,6 +158,98 @@ def mounts(words: Sequence[str]) -> Mapping[str, str]:
 _MOUNT = re.compile(r"((?:[A-Za-z]:)?[^:]+):(/[^:]*)(?::[a-zA-Z,]+)?")
 
 
+_LOADS = re.compile(
+    r"\.from_pretrained\(|\b(?:LLM|Llama|Engine|pipeline)\(|\bmlx_\w+\.load\(|^from mlx_\w+ import",
+    re.MULTILINE,
+)
+_MOST_CUTS = 40
+_HEREDOC = re.compile(r"(?P<line>[^\n]*)<<\s*-?['\"]?(\w+)['\"]?\n(?P<body>.*?)\n\2\s*$", re.DOTALL)
+
+
+class Python(Struct, frozen=True):
+    """Python that loads a model, with its names put in, and the variables of the line before."""
+
+    tree: ast.Module
+    imported: Mapping[str, str]
+    """A name that is imported -> with its module."""
+    variables: Mapping[str, str]
+
+
+def python_of(text: str) -> Python | None:
+    """Parse Python that loads a model; None where the text is none.
+
+    Raises:
+        RequestError: It looks so and cannot be read.
+    """
+    if not _LOADS.search(text):
+        return None
+    variables: Mapping[str, str] = {}
+    if matched := _HEREDOC.search(text.strip()):
+        text = matched["body"]
+        variables = next((one.variables for one in invocations(matched["line"])), {})
+    tree = _parsed(text)
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    imported = {n.asname or n.name: f"{one.module}.{n.name}" for one in found for n in one.names}
+    return Python(_Named(tree).visit(tree), imported, variables)
+
+
+class _Named(ast.NodeTransformer):
+    """Puts what a name is once set to, where it is a constant, for the name."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        every = (node for node in ast.walk(tree) if isinstance(node, ast.Assign))
+        said = [(one.targets[0], one.value) for one in every if isinstance(one.value, ast.Constant)]
+        self._said = {name.id: value for name, value in said if isinstance(name, ast.Name)}
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self._said.get(node.id, node) if isinstance(node.ctx, ast.Load) else node
+
+
+def _parsed(text: str) -> ast.Module:
+    """Parse a script, or what can be read of it from the line on that loads the model."""
+    plain = re.sub(r"(?m)^>>> |^\.\.\. |^[%!]pip .*$", "", text)
+    lines = plain.splitlines()
+    first = next((at for at, line in enumerate(lines) if _LOADS.search(line)), 0)
+    cut = (lines[first:last] for last in range(len(lines), first, -1)[:_MOST_CUTS])
+    for part in (plain, *(textwrap.dedent("\n".join(one)) for one in cut)):
+        try:
+            return ast.parse(part)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+    raise RequestError(
+        "this is neither a command nor Python that can be read", hint="Paste it whole."
+    )
+
+
+_CONTAINERS = frozenset({"docker", "podman", "nerdctl", "sudo"})
+_VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+
+
+def program_name(word: str) -> str:
+    """The name of a program without its folder and ending."""
+    return word.replace("\\", "/").rpartition("/")[2].removesuffix(".exe")
+
+
+def image_at(words: Sequence[str], name: str) -> int:
+    """Find the image of a container among its words; -1 where it is not this one."""
+    if not words or program_name(words[0]) not in _CONTAINERS:
+        return -1
+    found = (i for i, word in enumerate(words) if name in word and not word.startswith("-"))
+    return next(found, -1)
+
+
+def visible_cards(variables: Mapping[str, str], cards: str | None = None) -> int | None:
+    """Count the cards that are left visible; None: all of the machine."""
+    listed = next((variables[name] for name in _VISIBLE if name in variables), None)
+    if listed is None and cards and cards != "all":
+        if cards.isdigit():
+            return int(cards)
+        listed = cards.partition("=")[2]
+    if listed is None:
+        return None
+    return len([one for one in listed.split(",") if one.strip() not in {"", "-1"}])
+
+
 _YAML = re.compile(r"\s*(?:-{3}\s*|-\s+)?[\"']?[A-Za-z][\w.-]*[\"']?\s*:(?:\s|$)")
 _SECTION = re.compile(r"\s*\[([^\]\n]+)\]\s*")
 _PRESET = re.compile(r"\s*([\w-]+)\s*=\s*(.*)")
@@ -175,12 +268,29 @@ def as_lines(text: str) -> str:
     lines = [
         line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")
     ]
+    if any(map(_UNIT.match, lines)):
+        return "\n".join(_of_unit(_CONTINUED.sub(" ", text)))
     if lines and _SECTION.fullmatch(lines[0]) and any(map(_PRESET.fullmatch, lines)):
         return _preset(lines)
     if not lines or not _YAML.match(lines[0]):
         return ""
     document = _plain(parse_yaml(textwrap.dedent(text).encode(), "the pasted file", RequestError))
-    return "\n".join(_in_document(document))
+    kept = _inside(document, "macros")
+    started = _in_document(document)
+    return "\n".join(_USED.sub(lambda used: str(_value(used, kept)), one) for one in started)
+
+
+_UNIT = re.compile(r"\s*(ExecStart|Environment)=[-@:+!]*(.*)")
+"""What a unit of systemd starts, and with which variables."""
+
+
+def _of_unit(text: str) -> Iterator[str]:
+    """Give the variables of a unit, then what it starts; one that starts nothing is Ollama's."""
+    said = [(found[1], found[2]) for found in map(_UNIT.match, text.splitlines()) if found]
+    variables = [f"export {value}" for key, value in said if key == "Environment"]
+    yield from variables
+    started = [value for key, value in said if key == "ExecStart" and value]
+    yield from started or ["ollama serve"] * any("OLLAMA_" in one for one in variables)
 
 
 def _plain(node: Node) -> Any:
@@ -200,6 +310,8 @@ def _in_document(node: Any) -> Iterator[str]:
         model = node.get("model")
         if isinstance(model, dict) and "model_name" in model:
             yield _of_tabby(node)
+        elif isinstance(node.get("cmd"), str):
+            yield node["cmd"]
         elif any(key in node for key in ("image", *_STARTS)):
             yield _of_container(node)
         else:

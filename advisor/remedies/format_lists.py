@@ -93,7 +93,7 @@ def _sized(
         worth = best > 0 if loss is None else loss < best
         if worth:
             kept.append((precision, size))
-            if loss is not None and not slow_weights(framework, precision, gpu):
+            if loss is not None and not slow_weights(framework, precision, gpu, model):
                 best = loss
     return [one for one in kept[::-1] if not _outdone(one, kept, scenario)]
 
@@ -198,12 +198,15 @@ _USUAL_BITS = (4, 8)
 def _same_class(scenario: Scenario, knowledge: Knowledge, framework: Framework) -> Format | None:
     """The same format or, where it has none or one with slow kernels, one of equal bits."""
     own, gpu, model = scenario.precision, scenario.gpu, scenario.model
-    if not has_slow_kernels(framework, own, gpu) and runs(knowledge, framework, own, gpu, model):
+    if not has_slow_kernels(framework, own, gpu, model) and runs(
+        knowledge, framework, own, gpu, model
+    ):
         return own
     bits = own.class_bits or 0
     for class_bits in (bits, *(more for more in _USUAL_BITS if 0 < bits < more)):
         found = _of_bits(scenario, knowledge, framework, class_bits)
-        equal = (f for f in found if class_bits == bits or not has_slow_kernels(framework, f, gpu))
+        quick = (f for f in found if not has_slow_kernels(framework, f, gpu, model))
+        equal = found if class_bits == bits else quick
         if best := _preferred(equal, framework, scenario, knowledge):
             return best
     return None
@@ -248,14 +251,14 @@ def _of_bits(
 def _preference(by: Framework, precision: Format, gpu: Gpu | None, model: Model) -> list[float]:
     native = gpu is not None and support.is_native(precision, gpu) is True
     published = support.is_published(precision, model)
-    slow = has_slow_kernels(by, precision, gpu)
+    slow = has_slow_kernels(by, precision, gpu, model)
     return [not published, slow, not native, *support.quality_order(precision)]
 
 
 def has_quick_kernels(scenario: Scenario, precision: Format) -> bool:
     """Whether it is a format that a server computes in at speed; other programs take any."""
-    framework = scenario.framework
-    return not (framework.serves_batches and has_slow_kernels(framework, precision, scenario.gpu))
+    framework, gpu, model = scenario.framework, scenario.gpu, scenario.model
+    return not (framework.serves_batches and has_slow_kernels(framework, precision, gpu, model))
 
 
 def in_framework(base: Base, framework: Framework, precision: Format) -> Scenario | None:

@@ -140,10 +140,15 @@ def largest_format(base: Base, options: Sequence[Option]) -> tuple[Format, Memor
         if _weights(option.memory) <= own:
             break
         after = option.scenario
-        same = {"gpu_layers": base.scenario.gpu_layers, "cpu_experts": base.scenario.cpu_experts}
-        if replace(after, **same) == replace(base.scenario, precision=after.precision):
+        if replace(base.scenario, **{name: getattr(after, name) for name in _PLACED}) == after:
             return after.precision, option.memory
     return (base.scenario.precision, base.memory) if base.card_fits else None
+
+
+_PLACED = (
+    "precision", "gpu_layers", "cpu_experts", "stages", "gpu", "gpus", "cards", "idle_cards",
+)  # fmt: skip
+"""In what a format that fits may differ: where it lies on the cards at hand is no matter."""
 
 
 def _is_larger(base: Base, option: Option) -> bool:

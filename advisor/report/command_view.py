@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from advisor.advice.command_check import Checked
 from advisor.advice.document import Advice
+from advisor.advice.preparation import usual_tokens
 from advisor.reading.meanings import not_sized
 from advisor.report.figures import wrapped
 from advisor.report.views import escaped
@@ -83,16 +84,25 @@ def _notes(found: Checked) -> Iterator[str]:
         near = f" Did you mean {' or '.join(unknown.nearest)}?" if unknown.nearest else ""
         ignored = ", a variable that it passes over" if unknown.ignored else ""
         yield f"Not known to {asked.framework} {asked.version}: {unknown.name}{ignored}.{near}"
+    if pasted.earlier:
+        known = f"{asked.framework} {asked.version}"
+        told = ", ".join(pasted.earlier)
+        yield f"Earlier versions alone take it so: {told}. {known} refuses the line."
     yield from (f"{text}." for text in pasted.wrong)
     if found.asked.own_context:
         context = f"{found.advice.scenario.context_tokens:,} tokens"
-        how = "lowered until it fits" if asked.fits_context else "its own default"
+        how = "its own default" if _has_a_default(found) else "as advise takes them"
+        how = "lowered until it fits" if asked.fits_context else how
         yield f"No context is stated: {context} are taken, {how}."
     yield from _not_as_told(found)
     if unsized := not_sized(pasted):
         yield f"Changes memory or speed in a way that is not sized: {', '.join(unsized)}."
-    if plain := pasted.listed(""):
+    if plain := pasted.without_effect:
         yield f"Neither memory nor speed: {', '.join(plain)}."
+
+
+def _has_a_default(found: Checked) -> bool:
+    return "context" in found.asked.settings or usual_tokens(found.advice.scenario) is not None
 
 
 def _not_as_told(found: Checked) -> Iterator[str]:
@@ -148,6 +158,8 @@ class CommandDoc(Struct, frozen=True):
     """What changes memory or speed and is not in the figures."""
     without_effect: Sequence[str]
     """Flags that change neither memory nor speed."""
+    earlier: Sequence[str]
+    """Flags that earlier versions of the program alone take so."""
     corrected: str | None
     """The line that starts; null where this one does, or none is known."""
     corrected_change: Mapping[str, Any] | None
@@ -176,7 +188,8 @@ def command_doc(found: Checked, doc: Advice) -> CommandAnswer:
         unknown=[UnknownFlag(one.name, one.nearest) for one in pasted.unknown],
         wrong=pasted.wrong,
         not_sized=[*not_sized(pasted), *_not_as_told(found)],
-        without_effect=list(pasted.listed("")),
+        without_effect=pasted.without_effect,
+        earlier=pasted.earlier,
         corrected=found.corrected or None,
         corrected_change=found.by.change if found.by else None,
     )

@@ -93,11 +93,13 @@ def fewer_held(memory: MemoryDoc | After, setup: ScenarioDoc | SetupDoc) -> int 
 
 
 def _none_holds_all(doc: Advice) -> str:
-    """Yes where neither the request nor a remedy holds all sequences of a batch at once."""
+    """Yes where neither the request nor what is told of holds all sequences of a batch at once."""
     if runs(doc) and fewer_held(doc.memory, doc.scenario) is None:
         return ""
-    held = [item.after.held_sequences or item.setup.batch for item in doc.recommendations]
-    return f.flag(max(held, default=doc.scenario.batch) < doc.scenario.batch)
+    asked, told = doc.scenario.batch, doc.recommendations
+    held = [item.after.held_sequences or item.setup.batch for item in told]
+    held += [o.after.held_sequences or o.setup.batch for item in told for o in item.alternatives]
+    return f.flag(max(held, default=asked) < asked)
 
 
 def _cache_not_all(doc: Advice) -> bool:

@@ -25,7 +25,8 @@ _SAME_SPEED = 0.03
 _SMALL_LOSS = 1.0
 _NOT_FREE = "line.fits-not", "line.filled"
 _STEPS = ("ubatch", "max_num_batched_tokens")
-_MEMORY = "text_only", *_STEPS[1:], "gpu_memory_utilization", "eager", "split", "stages"
+_SHARING = "split", "stages"
+_MEMORY = "text_only", *_STEPS[1:], "gpu_memory_utilization", "eager", *_SHARING
 
 
 def caveats_of(told: Mapping[str, str]) -> list[str]:
@@ -70,10 +71,6 @@ def _told_apart(doc: Advice, item: Recommendation, other: Alternative) -> str:
     return by_setting.get(told_by(item.action)) or f.listed(changes(doc, other))
 
 
-def _new(after: str, before: str) -> str:
-    return after if after != before else ""
-
-
 def _same_line(after: str, before: str) -> str:
     return line_of(after) if line_of(after) == line_of(before) and after != before else ""
 
@@ -95,8 +92,8 @@ def _extra_cards(extra: int) -> str:
     return counted("extra", extra) if extra > 0 else ""
 
 
-def _besides(doc: Advice, item: Recommendation) -> list[str]:
-    """Say in words what a change brings beside its own subject."""
+def _besides(doc: Advice, item: Recommendation, *, shared: bool = False) -> list[str]:
+    """Say in words what a change brings beside its subject; apart, how it lies on these cards."""
     subject = settings_of(item.action)
     if not subject:
         return []
@@ -106,7 +103,9 @@ def _besides(doc: Advice, item: Recommendation) -> list[str]:
         found["context"] = say("change.context.only", n=f.count(setup.context_tokens))
     if setup.batch < asked.batch:
         found["batch"] = counted("change.batch.only", setup.batch)
-    return [words for setting, words in found.items() if setting not in subject]
+    apart = {"gpus", *_SHARING} if "gpus" not in subject else set[str]()
+    beside = [(name in apart, words) for name, words in found.items() if name not in subject]
+    return [words for is_apart, words in beside if is_apart is shared]
 
 
 def _alters_answers(doc: Advice, setup: SetupDoc) -> bool:
@@ -241,10 +240,6 @@ def _claimed(n: object) -> str:
     return f.percent(100 * n) if isinstance(n, float) else n if isinstance(n, str) else ""
 
 
-def _aggregate(item: Recommendation) -> str:
-    return f.speed_range(item.after.aggregate_tok_s) if _of(item) > 1 else ""
-
-
 def _of(item: Recommendation) -> int:
     return sequences_in(item.after, item.setup)
 
@@ -287,7 +282,9 @@ WRITERS: Mapping[str, Callable[[Advice, Recommendation], str]] = {
     "option.second_gpu": lambda d, i: _second(d, i.setup),
     "option.same_family": lambda d, i: flag(i.setup.model_family == d.scenario.model.family),
     "option.same_line": lambda d, i: _same_line(i.setup.model_family, d.scenario.model.family),
-    "option.new_framework": lambda d, i: _new(i.setup.framework, d.scenario.framework),
+    "option.new_framework": lambda d, i: (
+        i.setup.framework if i.setup.framework != d.scenario.framework else ""
+    ),
     "option.step": lambda _, i: next((f"{i.change[k]:,}" for k in _STEPS if k in i.change), ""),
     "option.copies": lambda d, i: copies(d, i.setup),
     "option.stages": lambda _, i: str(i.change.get("stages", "")),
@@ -296,6 +293,7 @@ WRITERS: Mapping[str, Callable[[Advice, Recommendation], str]] = {
     "option.usable_mib": lambda _, i: f"{(i.after.usable_bytes or 0) // MIB}",
     "option.backend": lambda _, i: str(i.change.get("backend", "")),
     "option.besides": lambda d, i: f.listed(_besides(d, i)),
+    "option.sharing": lambda d, i: f.listed(_besides(d, i, shared=True)),
     "option.extra_cards": lambda d, i: _extra_cards(i.setup.gpus - _at_hand(d, i.setup)),
     "option.kv_article": lambda _, i: article(i.setup.kv_cache),
     "option.layers": lambda _, i: _layers(i.setup),
@@ -314,7 +312,9 @@ WRITERS: Mapping[str, Callable[[Advice, Recommendation], str]] = {
     "option.speed_point": lambda _, i: _point(i, i.after.decode_tok_s),
     "option.speculative": lambda _, i: f.of_each(f.span(i.speculative_tok_s), _of(i)),
     "option.speed_change": lambda _, i: _speed_change(i.before.decode_tok_s, i.after.decode_tok_s),
-    "option.aggregate_speed": lambda _, i: _aggregate(i),
+    "option.aggregate_speed": lambda _, i: (
+        f.speed_range(i.after.aggregate_tok_s) if _of(i) > 1 else ""
+    ),
     "option.alternatives": lambda d, i: f.listed(_alternatives(d, i)),
 }
 """What is no plain figure of a change -> its text, from the document and the recommendation."""

@@ -56,15 +56,24 @@ def refusal(
     return row.why if row and row.answer == "refused" else ""
 
 
-def slow_weights(by: Framework, of: Format, gpu: Gpu | None, at: str = "") -> Capability | None:
-    """Find the row that says why it reads weights of a format slowly here; None: none does."""
+def slow_weights(
+    by: Framework, of: Format, gpu: Gpu | None, model: Model | None, at: str = ""
+) -> Capability | None:
+    """Find the row that says why it reads weights of a format slowly here; None: none does.
+
+    A file of a kind for which it has kernels of its own is read by these.
+    """
     row = asked(by, "weights", of.name, gpu, None, backend=at)
-    return row if row and row.answer == "slow" else None
+    if row is None or row.answer != "slow":
+        return None
+    scheme = config_of(model, of, by).get("scheme") if model else None
+    kind = asked(by, "weights", str(scheme), gpu, None, backend=at) if scheme else None
+    return None if kind and kind.answer != "slow" else row
 
 
-def has_slow_kernels(framework: Framework, precision: Format, gpu: Gpu | None) -> bool:
+def has_slow_kernels(by: Framework, of: Format, gpu: Gpu | None, model: Model | None) -> bool:
     """Whether a format is unpacked at each product, as bitsandbytes does it everywhere."""
-    return precision.family == "bnb" or slow_weights(framework, precision, gpu) is not None
+    return of.family == "bnb" or slow_weights(by, of, gpu, model) is not None
 
 
 def dtypes(
@@ -105,17 +114,10 @@ def _holds_model(row: Capability, shape: Shape | None) -> bool:
     return not ((row.experts and shape.moe is None) or (row.lookups and not shape.lookup))
 
 
-_HELD = ("mxfp4", "nvfp4", "int4-experts", "packed", "fp8")
-"""Families as ``native_dtype`` names them; what lies beside packed experts is named last."""
 _FEED_FORWARD = frozenset(
     {"mlp", "gate_proj", "up_proj", "down_proj", "gate_up_proj", "shared_expert", "shared_experts"}
 )
 """Modules of a config's list of what is not quantised that leave open which widths are."""
-
-
-def holds_family(model: Model) -> str:
-    """The family of the format in the model's repository, as far as it is stated."""
-    return next((f for f in _HELD if f in (model.native_dtype or "").casefold()), "unquantized")
 
 
 def as_held(model: Model, precision: Format) -> bool:
@@ -123,7 +125,7 @@ def as_held(model: Model, precision: Format) -> bool:
     if model.held_format:
         return precision.name == model.held_format
     released = model.native_formats or (precision.name,)
-    return holds_family(model) == precision.family and precision.name in released
+    return model.holds_family == precision.family and precision.name in released
 
 
 def repository_of(model: Model, precision: Format, by: Framework | None = None) -> str | None:
@@ -156,7 +158,7 @@ def by_publisher(model: Model, precision: Format) -> bool:
 
 def makes(framework: Framework, precision: Format, model: Model) -> bool:
     """Whether a program of the framework makes the format from the model's 16-bit checkpoint."""
-    if model.hf_id is None or model.held_format or holds_family(model) != "unquantized":
+    if model.hf_id is None or model.held_format or model.holds_family != "unquantized":
         return False
     words = (word for program in framework.commands for word in program.on_load.values())
     return any(precision.name in word or precision.family in word for word in words)

@@ -19,7 +19,6 @@ from advisor.scenario.asked_format import (
     DEFAULT_PRECISION,
     PUBLISHED,
     USUAL,
-    Asked,
     Caches,
     formats_for,
     formats_named,
@@ -27,7 +26,8 @@ from advisor.scenario.asked_format import (
     is_family,
 )
 from advisor.scenario.capability import has_slow_kernels, is_obtainable, makes, repository_of
-from advisor.scenario.instead import CannotRunError
+from advisor.scenario.instead import Asked, CannotRunError
+from advisor.scenario.setting_kinds import is_sixteen
 
 Pair = tuple[Format, Framework]
 _PACKERS = "packers.tsv"
@@ -103,7 +103,7 @@ class Choices:
             held,
             key=lambda f: (
                 support.is_other(f, text),
-                has_slow_kernels(framework, f, self._sample[0]),
+                has_slow_kernels(framework, f, self._sample[0], model),
                 *support.quality_order(f),
             ),
             default=precision,
@@ -113,19 +113,20 @@ class Choices:
     def asked_pair(self, text: str, candidates: Sequence[Framework]) -> Pair | None:
         """Find the first framework that runs what ``precision_asked`` gives, and its best format.
 
-        What is usual is each framework's own, and 16 bits where it has none that runs.
+        What is usual is each framework's own, and 16 bits where it has none that runs. Those are
+        the checkpoint's own, also where 16 bits were asked for, and FP16 where they do not run.
         """
-        if text == USUAL:
-            for candidate in candidates:
-                for name in self._usual(candidate):
-                    if self.runs(candidate, self._knowledge.formats[name]):
-                        return self._knowledge.formats[name], candidate
+        for candidate in candidates if text == USUAL or is_sixteen(text) else ():
+            for name in self._usual(candidate, text):
+                if self.runs(candidate, self._knowledge.formats[name]):
+                    return self._knowledge.formats[name], candidate
         return self.first_pair(
             candidates, formats_for(text, self._sample[1], self._knowledge), text * is_family(text)
         )
 
-    def _usual(self, framework: Framework) -> Sequence[str]:
-        return framework.usual_formats or (support.own_sixteen(self._sample[1]), DEFAULT_PRECISION)
+    def _usual(self, framework: Framework, text: str) -> Sequence[str]:
+        own = (support.own_sixteen(self._sample[1]), DEFAULT_PRECISION)
+        return (framework.usual_formats if text == USUAL else ()) or own
 
     def first_pair(
         self, candidates: Sequence[Framework], formats: Sequence[Format], family: str = ""
@@ -138,15 +139,15 @@ class Choices:
         stand back where it says integers.
         """
         tried = sorted(candidates, key=attrgetter("step_by_step")) if family else candidates
-        gpu = self._sample[0]
-        for tier in _tiers(formats, self._sample[1]):
+        gpu, model = self._sample
+        for tier in _tiers(formats, model):
             for candidate in tried:
                 fitting = [f for f in tier if self.runs(candidate, f)]
                 if len(fitting) > 1:
                     fitting.sort(
                         key=lambda f: (
                             support.is_other(f, family),
-                            has_slow_kernels(candidate, f, gpu),
+                            has_slow_kernels(candidate, f, gpu, model),
                             *support.quality_order(f),
                             family and not (gpu and support.is_native(f, gpu)),
                             candidate.formats.index(f.name),
@@ -300,9 +301,8 @@ def choose(
     found = None if framework or gpu else _card_free(knowledge, formats, model)
     chosen = candidates(knowledge, framework, split=split, serves=serves)
     choices = choices_for(knowledge, gpu, model)
-    found = found or (choices.asked_pair(asked, chosen) if asked == USUAL else None)
     family = asked if len(formats) > 1 and is_family(asked) else ""
-    found = found or choices.first_pair(chosen, formats, family)
+    found = found or choices.asked_pair(asked, chosen)
     if found and family:
         found = choices.held_pair(found, asked, model)
     found = found or (_beyond(formats, framework, gpu, model) if framework else None)

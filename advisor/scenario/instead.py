@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.errors import RequestError
-from advisor.knowledge.types import Format, Framework
-from advisor.scenario import support
+from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
+from advisor.models.stored_tensors import Model
+from advisor.scenario import divides, sharing, support, ways_for
+from advisor.scenario.asked_format import PUBLISHED, USUAL, has_room, is_family
+from advisor.scenario.capability import has_slow_kernels, is_obtainable
 from advisor.scenario.settings import Request
 from advisor.units import shell_word
 
-_LEAST_BITS, _USUAL_BITS = 3, 4
+_LEAST_BITS, _USUAL_BITS, _FULL_BITS = 3, 4, 16
 
 
 def shared_otherwise(
@@ -186,3 +191,150 @@ def _told(nearest: Way, had: Held, way: Way, held: Held, amid: str) -> str:
         f"{nearest.named}, the nearest, which does not fit {amid}{had.missing or ''}. "
         f"{way.named}, which does{held.said}: {way.told}"
     )
+
+
+def _distance(
+    asked: Collection[float],
+    usual: Sequence[str],
+    model: Model,
+    by: tuple[Framework, Container[str]],
+    other: Format,
+) -> tuple[float, ...]:
+    """Order formats: those in ``late`` last; as published, as had, as usual, by distance in bits.
+
+    Of what a server packs, what nobody is known to publish goes behind what somebody does.
+    """
+    again = not support.is_published(other, model), support.keeps_experts(other, model)
+    bits = _bits(other)
+    far = min([abs(bits - one) for one in asked])
+    runner, late = by
+    had = (bits < _FULL_BITS or _FULL_BITS in asked) and is_obtainable(runner, other, model)
+    unseen = bool(runner.serves_batches) and not had
+    return other.family in late, *again, unseen, other.name not in usual[:1], far
+
+
+def _bits(precision: Format) -> float:
+    return precision.class_bits or precision.bits_per_weight or 16
+
+
+def _likely(
+    asked: Sequence[Format], framework: Framework, model: Model, alike: Sequence[Format]
+) -> Iterator[Format]:
+    """Give formats that are equally far: what was asked for, and what can be had, goes first."""
+    best = sorted(alike, key=lambda f: (support.quality_order(f), framework.formats.index(f.name)))
+    for several in ([f for f in best if f in asked], [f for f in best if f not in asked]):
+        late = []
+        for one in several:
+            if len(several) == 1 or is_obtainable(framework, one, model):
+                yield one
+            else:
+                late.append(one)
+        yield from late
+
+
+class Asked(Struct, frozen=True):
+    """What does not run, to look for what does."""
+
+    knowledge: Knowledge
+    formats: Sequence[Format]
+    said: str
+    """The precision as typed."""
+    framework: Framework | None
+    gpu: Gpu | None
+    model: Model
+    cards: int
+    runners: Callable[[Format], Mapping[str, Framework]]
+    by_distance: Callable[..., Iterator[Sequence[Format]]]
+
+    def ways(self) -> Iterator[Way]:
+        """Give what runs instead, the nearest first, one framework after the other."""
+        meant, runners, far_off = self._meant(), self._those_that_run_it(), list[Way]()
+        bits, last = set(map(_bits, meant)), partial(_last, runners, self.framework)
+        spared = set() if self._is_open or is_family(self.said) else {f.family for f in meant}
+        for one in _engines(sorted(self.knowledge.frameworks.values(), key=last)):
+            had = () if one is self.framework or one.step_by_step else self._had(one, meant)
+            late = {
+                f.family for f in had if has_slow_kernels(one, f, self.gpu, self.model)
+            } - spared
+            usual = sorted(one.usual_formats if self._is_open else (), key=self._by_room)
+            far = partial(_distance, bits, usual, self.model, (one, late))
+            for running in self.by_distance(one, self._had(one, meant), far):
+                own = one is self.framework if self.framework else None
+                given = (Way(f, one, own) for f in _likely(meant, one, self.model, running))
+                _, packed, _, unseen, _, bits_off = far(running[0])
+                if one is self.framework and runners and packed and (unseen or bits_off > 1):
+                    far_off += given
+                else:
+                    yield from given
+        yield from far_off
+
+    def _by_room(self, name: str) -> tuple[bool, float]:
+        """Order what is usual: the most bits that leave most of the cards, then the fewest."""
+        of, share = self.knowledge.formats[name], self.cards / 3
+        roomy = has_room(of, self.gpu, self.model, share, self.knowledge.policy)
+        return not roomy, -_bits(of) if roomy else _bits(of)
+
+    def _had(self, one: Framework, meant: Sequence[Format]) -> Iterator[Format]:
+        """Give the formats of a framework that are offered and that the cards can share."""
+        for precision in map(self.knowledge.formats.__getitem__, one.formats):
+            rounded = support.is_rounded(precision, self.model) and precision not in meant
+            shared = _is_shared(one, precision, self.model, self.cards)
+            if precision.offered and not rounded and shared:
+                yield precision
+
+    def seems_held(self, way: Way) -> Held:
+        """Say whether the cards may hold the weights, or system RAM the rest of them."""
+        roomy = self._is_roomy(way.precision)
+        if way.framework.places_layers and self.gpu and not self.gpu.unified_memory:
+            return Held() if roomy else Held(", in part from system RAM", beside=True)
+        return Held(missing=None if roomy and not way.harsh else "")
+
+    @property
+    def _is_open(self) -> bool:
+        return self.said in {USUAL, PUBLISHED}
+
+    def _is_roomy(self, precision: Format) -> bool:
+        return has_room(precision, self.gpu, self.model, self.cards, self.knowledge.policy)
+
+    def _meant(self) -> Sequence[Format]:
+        released = self.model.native_formats or (support.own_sixteen(self.model),)
+        return [self.knowledge.formats[n] for n in released] if self._is_open else self.formats
+
+    def _those_that_run_it(self) -> Container[str]:
+        """Name the frameworks that run what was meant where it has room; those kept up, if any."""
+        family, model = is_family(self.said), self.model
+        unmeant = self._is_open and not (self.framework and self.framework.serves_batches)
+        running = [
+            one
+            for f in (() if unmeant else filter(self._is_roomy, self._meant()))
+            for one in self.runners(f).values()
+            if _is_shared(one, f, model, self.cards)
+            and not (family and (support.stands_back(one) or not is_obtainable(one, f, model)))
+        ]
+        kept = [one.name for one in running if not support.stands_back(one)]
+        return set(kept or [one.name for one in running])
+
+
+def _engines(frameworks: Iterable[Framework]) -> Iterator[Framework]:
+    """Leave out what is built on one that comes before and has nothing of its own."""
+    seen: dict[str, set[str]] = {}
+    for one in frameworks:
+        known = seen.setdefault(one.memory_model, set())
+        if one.expert_offload or not known.issuperset(one.formats):
+            yield one
+        known.update(one.formats)
+
+
+def _is_shared(framework: Framework, precision: Format, model: Model, cards: int) -> bool:
+    """Whether so many cards can share a model in some way, as far as it is known."""
+    ways = sharing(ways_for(framework, precision))
+    shared = any(divides(way, framework, precision, model, cards) for way in ways)
+    return shared or cards == 1 or not framework.multi_gpu
+
+
+def _last(runners: Container[str], stated: Framework | None, one: Framework) -> tuple[bool, ...]:
+    """Order frameworks: as stated, what runs the format, a server for a server, what is kept up."""
+    runs = one.name in runners
+    kept = bool(one.serves_batches) and support.upkeep(one) is None
+    alike = not (stated and stated.serves_batches) or kept
+    return one is not stated, not runs, not alike, support.stands_back(one)

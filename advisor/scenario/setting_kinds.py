@@ -154,3 +154,11 @@ def stated(precision: str | None) -> str:
         return ""
     bits = _BITS_BESIDE.fullmatch(text)
     return "16-bit" if _UNPACKED.fullmatch(text) else bits[1] if bits else text
+
+
+def is_sixteen(text: str) -> bool:
+    """Whether a precision says 16 bits and not which: the checkpoint's own type."""
+    return text.strip().casefold().replace(" ", "-") in _SIXTEEN
+
+
+_SIXTEEN: Final = frozenset({"16bit", "16bits", "16-bit", "16-bits"})

@@ -97,10 +97,79 @@ def test_an_unknown_flag_is_refused_with_the_nearest_and_left_out(capsys: Captur
 @pytest.mark.parametrize("flag", ["-fa", "--flash-attn"])
 def test_the_switch_of_older_versions_gets_the_word_that_it_takes_now(flag: str) -> None:
     found = checked(f"llama-server -m Qwen3-8B-Q8_0.gguf -c 4096 {flag} --port 1", "RTX 3090")
-    assert found.starts == "no"
-    assert found.pasted.wrong == (f"{flag} is no switch here: it takes on, off, auto",)
+    assert found.starts == "yes"
+    assert found.pasted.earlier == [flag]
     assert f"{flag} on --port 1" in found.corrected
     assert checked(found.corrected, "RTX 3090").starts == "yes"
+
+
+@pytest.mark.parametrize(
+    ("text", "earlier"),
+    [
+        ("llama-server -m Qwen3-8B-Q8_0.gguf -c 4096 --no-mmap --mlock", ["--no-mmap", "--mlock"]),
+        ("llama-cli -m Qwen3-8B-Q8_0.gguf -c 4096 -cnv -i --mlock", ["-cnv", "-i", "--mlock"]),
+        (
+            (
+                "vllm serve Qwen/Qwen3-8B-AWQ --swap-space 4 --task generate --device cuda "
+                "--max-model-len 4096"
+            ),
+            ["--swap-space", "--task", "--device"],
+        ),
+        (
+            (
+                "sglang serve --model-path Qwen/Qwen3-8B-FP8 --cuda-graph-max-bs 8 "
+                "--context-length 4096"
+            ),
+            ["--cuda-graph-max-bs"],
+        ),
+    ],
+)
+def test_flags_of_earlier_versions_start_and_are_told(text: str, earlier: list[str]) -> None:
+    """What a version before took is no reason to say that the command never started."""
+    found = checked(text, "RTX 4090")
+    assert found.starts == "yes"
+    assert found.pasted.earlier == earlier
+    assert not set(earlier) & {*found.corrected.split()}
+    assert not checked(found.corrected, "RTX 4090").pasted.earlier
+
+
+def test_a_flag_of_earlier_versions_is_said_with_the_line_that_the_newest_takes(
+    capsys: Capture,
+) -> None:
+    words = "llama-server -m Qwen3-8B-Q8_0.gguf -c 4096 --mlock"
+    said = " ".join(
+        run(capsys, "check-command", "--gpu", "RTX 3090", "--", *words.split()).out.split()
+    )
+    assert "It starts. Earlier versions alone take it so: --mlock. llama.cpp" in said
+    assert "The same as the program takes it: $ llama-server -m Qwen3-8B-Q8_0.gguf -c 4096 " in said
+
+
+@pytest.mark.parametrize(("word", "used"), [("1", True), ("enabled", True), ("0", False)])
+def test_flash_attention_takes_every_word_that_llama_cpp_takes_for_yes_and_no(
+    word: str, *, used: bool
+) -> None:
+    found = checked(f"llama-server -m Qwen3-8B-Q8_0.gguf -c 4096 -fa {word}", "RTX 3090")
+    assert not found.refused
+    assert found.asked.settings["flash_attention"] is used
+
+
+@pytest.mark.parametrize(
+    ("text", "gpu", "how"),
+    [
+        ("llama-server -m Qwen3-8B-Q8_0.gguf", "RTX 3060 12GB", "lowered until it fits."),
+        ("python -m llama_cpp.server --model Qwen3-8B-Q8_0.gguf", "RTX 3090", "its own default."),
+        (
+            "pipe = pipeline('text-generation', 'Qwen/Qwen3-8B')",
+            "RTX 3090",
+            "as advise takes them.",
+        ),
+    ],
+)
+def test_where_a_context_that_is_not_stated_comes_from(
+    capsys: Capture, text: str, gpu: str, how: str
+) -> None:
+    said = " ".join(run(capsys, "check-command", "--gpu", gpu, "--", text).out.split())
+    assert f"tokens are taken, {how}" in said
 
 
 def test_a_server_that_cannot_hold_all_sequences_starts_and_says_how_many() -> None:

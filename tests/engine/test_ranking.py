@@ -91,3 +91,56 @@ def test_what_scores_nothing_is_said_only_where_nothing_else_is() -> None:
     nothing = [("b", "quantize y"), ("a", "move x")]
     assert order(ranked(rules, nothing, options)) == [("a", "move x")]
     assert order(ranked(rules, [*nothing, ("c", "offload z")], options)) == [("c", "offload z")]
+
+
+def said(*options: OptionFacts) -> list[str]:
+    """The order of options that one rule recommends, the first given scored best."""
+    rules = [recommends(f"r{n}", 9.0 - n) for n in range(len(options))]
+    fired = [(f"r{n}", of.key) for n, of in enumerate(options)]
+    return [key for _, key in order(ranked(rules, fired, options))]
+
+
+def figures(key: str, **others: FactValue) -> OptionFacts:
+    usual: dict[str, FactValue] = {
+        "framework": "vLLM", "effort": "setting", "decode_speed": 20.0, "format_bits": 4.0,
+        "kv_bits": 16.0, "context": 4096.0, "batch": 8.0, "held_share": 75.0, "gpus": 2.0,
+        "steps": 1.0, "margin": "ample", "required": 9.0,
+    }  # fmt: skip
+    return option(key, **{**usual, **others})
+
+
+def test_what_another_beats_in_every_figure_stands_behind_it() -> None:
+    slow = figures("larger-share x=1")
+    assert said(slow, figures("fewer-gpus x=2", decode_speed=30.0)) == [
+        "fewer-gpus x=2", "larger-share x=1",
+    ]  # fmt: skip
+    worse_in: Sequence[Mapping[str, FactValue]] = (
+        {"effort": "download"}, {"kv_bits": 8.0}, {"context": 2048.0}, {"batch": 4.0},
+        {"gpus": 3.0}, {"held_share": 50.0}, {"margin": "thin"}, {"host_ram": 9.0},
+        {"framework": "SGLang"}, {"quality_loss": 1.0}, {"effort": "purchase"},
+    )  # fmt: skip
+    for worse in worse_in:
+        faster: dict[str, FactValue] = {"decode_speed": 30.0, **worse}
+        fast = figures("fewer-gpus x=2", **faster)
+        assert said(slow, fast) == ["larger-share x=1", "fewer-gpus x=2"], worse
+
+
+def test_what_gives_up_pictures_or_drafts_beats_nothing() -> None:
+    slow = figures("larger-share x=1")
+    for action in ("text-only", "speculative"):
+        fast = figures(f"{action} x=2", decode_speed=30.0)
+        assert said(slow, fast) == [slow.key, fast.key]
+
+
+def test_several_changes_that_do_no_more_than_one_are_not_told() -> None:
+    one, both = figures("offload-experts x=35"), figures("combine x=34", steps=2.0)
+    assert said(both, one) == [one.key]
+    fast = figures("combine x=34", steps=2.0, decode_speed=22.0)
+    assert said(fast, one) == [fast.key, one.key]
+
+
+def test_of_two_formats_alike_in_every_figure_the_one_at_hand_is_told() -> None:
+    other = figures("quantize x=1", effort="download", format="GPTQ 4-bit", gpus=1.0)
+    assert said(other, figures("fewer-gpus x=2", format="AWQ 4-bit", gpus=1.0)) == [
+        "fewer-gpus x=2"
+    ]

@@ -191,7 +191,7 @@ def test_the_same_command_in_any_dress(text: str) -> None:
     plain = read_command(SAME)
     assert pasted.said() == plain.said()
     assert not pasted.unknown
-    assert pasted.listed("") == ["--port"]
+    assert pasted.without_effect == ["--port"]
     assert asked(text) == asked(SAME)
 
 
@@ -255,7 +255,7 @@ def test_ollama_with_its_variables_and_its_modelfile() -> None:
     ("text", "flag", "near"),
     [
         ("vllm serve Qwen/Qwen3-8B --max-model-lenn 4", "--max-model-lenn", "--max-model-len"),
-        ("vllm serve Qwen/Qwen3-8B --swap-space 4 --port 1", "--swap-space", None),
+        ("vllm serve Qwen/Qwen3-8B --frobnicate 4 --port 1", "--frobnicate", None),
         ("llama-server -m Qwen3-8B-Q8_0.gguf --ctx-len 4096", "--ctx-len", "--ctx-size"),
         ("OLLAMA_KV_CACHE=f16 ollama run Qwen3-8B", "OLLAMA_KV_CACHE", "OLLAMA_KV_CACHE_TYPE"),
         ("sglang serve --model-path Qwen/Qwen3-8B --max-model-len 4096", "--max-model-len", None),
@@ -276,7 +276,7 @@ def test_a_value_that_the_program_does_not_take_is_named() -> None:
 def test_what_changes_memory_without_a_figure_here_is_named() -> None:
     pasted = read_command("vllm serve Qwen/Qwen3-8B --enable-lora --cpu-offload-gb 4 --uds x")
     assert not_sized(pasted) == ["--enable-lora", "--cpu-offload-gb"]
-    assert pasted.listed("") == ["--uds"]
+    assert pasted.without_effect == ["--uds"]
     shares = asked("llama-server -m Qwen3-8B-Q8_0.gguf -ts 3,1")
     assert any("3,1" in note for note in shares.not_sized)
     kept = asked("llama-server -m Qwen3-30B-A3B-Q8_0.gguf -ot 'blk.1.attn_q=CPU'")
@@ -400,3 +400,87 @@ def test_a_variable_that_a_program_does_not_know_stops_nothing() -> None:
     assert unknown.ignored
     (unknown,) = read_pasted("vllm serve Qwen/Qwen3-8B --no-such-flag").unknown
     assert not unknown.ignored
+
+
+UNIT = """[Unit]
+Description=llama.cpp server
+
+[Service]
+User=llama
+Environment="CUDA_VISIBLE_DEVICES=0" "LLAMA_ARG_CTX_SIZE=8192"
+ExecStart=/opt/llama.cpp/build/bin/llama-server \\
+  --model /srv/models/Qwen3-8B-Q8_0.gguf \\
+  --n-gpu-layers 99 --cache-type-k q8_0
+Restart=always
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        UNIT,
+        (
+            "ExecStart=/usr/bin/env CUDA_VISIBLE_DEVICES=0 llama-server -c 8192 -ngl 99 "
+            "-ctk q8_0 -m Qwen3-8B-Q8_0.gguf"
+        ),
+    ],
+)
+def test_units_of_systemd_start_their_program_with_their_variables(text: str) -> None:
+    found = asked(text)
+    assert found.cards == 1
+    assert found.settings["context"] == 8192
+    assert found.settings["kv_cache_k"] == "q8_0"
+    assert (found.settings["model"], found.settings["precision"]) == ("Qwen3-8B", "Q8_0")
+
+
+def test_a_unit_that_only_sets_variables_of_ollama_is_ollamas() -> None:
+    pasted = read_command('[Service]\nEnvironment="OLLAMA_KV_CACHE_TYPE=q8_0"\n')
+    assert pasted.tool == "ollama"
+    assert pasted.said()["kv"] == "q8_0"
+
+
+def test_the_first_model_of_llama_swap_is_read_with_its_macros() -> None:
+    text = """
+macros:
+  base-line: llama-server --port ${PORT} -ngl 99
+models:
+  coder:
+    cmd: |
+      ${base-line} -m /m/Qwen3-8B-Q8_0.gguf
+      -c 8192 -ctk q8_0
+    ttl: 300
+"""
+    found = asked(text)
+    assert (found.settings["model"], found.settings["context"]) == ("Qwen3-8B", 8192)
+    assert found.settings["kv_cache_k"] == "q8_0"
+
+
+def test_what_is_typed_at_the_prompt_of_ollama_is_a_parameter() -> None:
+    found = asked("ollama run qwen3:8b\n>>> /set parameter num_ctx 65536")
+    assert found.settings["context"] == 65_536
+
+
+def test_a_file_that_no_line_writes_is_said_not_to_be_sized() -> None:
+    line = "trtllm-serve Qwen/Qwen3-8B --max_seq_len 4096 --extra_llm_api_options cfg.yml"
+    assert not_sized(read_command(line)) == ["--extra_llm_api_options"]
+    written = f"printf '%s\\n' 'dtype: fp8' > cfg.yml\n{line}"
+    assert not_sized(read_command(written)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "framework"),
+    [
+        ("python server.py --model Qwen3-14B-exl2-5.0bpw --loader exllamav2_hf", "ExLlamaV2"),
+        ("python server.py --model Qwen3-14B-exl2-5.0bpw", "ExLlamaV2"),
+        ("python server.py --model Qwen3-14B-exl3-4.0bpw", "ExLlamaV3"),
+        ("python server.py --model Qwen3-8B-Q8_0.gguf --loader llamacpp", "llama.cpp"),
+    ],
+)
+def test_the_loader_of_a_web_ui_in_every_spelling(text: str, framework: str) -> None:
+    assert asked(text).framework == framework
+
+
+def test_a_share_of_what_is_free_is_not_taken_for_one_of_the_card() -> None:
+    pasted = read_command("lmdeploy serve api_server Qwen/Qwen3-8B --cache-max-entry-count 0.6")
+    assert not_sized(pasted) == ["--cache-max-entry-count"]
+    assert "gpu_memory_utilization" not in asked_by(pasted, known()).settings

@@ -66,3 +66,61 @@ def test_a_value_may_stand_without_a_space_behind_a_capital() -> None:
     pasted = read_pasted("vllm serve openai/gpt-oss-20b -O3")
     assert not pasted.unknown
     assert not_sized(pasted) == ["-O3"]
+
+
+@pytest.mark.parametrize(
+    ("text", "framework", "settings"),
+    [
+        (
+            'model_id = "Qwen/Qwen3-8B"\nm = AutoModelForCausalLM.from_pretrained(model_id)',
+            "transformers",
+            {"model": "Qwen/Qwen3-8B"},
+        ),
+        (
+            (
+                'from vllm import LLM\nNAME = "Qwen/Qwen3-8B"\nCTX = 8192\n'
+                "llm = LLM(model=NAME, max_model_len=CTX)"
+            ),
+            "vLLM",
+            {"model": "Qwen/Qwen3-8B", "context": 8192},
+        ),
+        (
+            (
+                "from llama_cpp import Llama\n"
+                'llm = Llama(model_path="./m/Qwen3-8B-Q8_0.gguf", n_gpu_layers=-1, n_ctx=8192, '
+                "flash_attn=True, type_k=8, type_v=8)"
+            ),
+            "llama.cpp",
+            {"precision": "Q8_0", "context": 8192, "gpu_layers": "all", "kv_cache_k": "q8_0"},
+        ),
+        (
+            'Llama.from_pretrained(repo_id="Qwen/Qwen2.5-7B-Instruct-GGUF", filename="*q8_0.gguf")',
+            "llama.cpp",
+            {"model": "Qwen2.5-7B-Instruct", "precision": "Q8_0", "context": 2048},
+        ),
+        (
+            (
+                "import sglang as sgl\n"
+                'llm = sgl.Engine(model_path="Qwen/Qwen3-8B", mem_fraction_static=0.8, tp_size=2)'
+            ),
+            "SGLang",
+            {"gpu_memory_utilization": 0.8, "split": "tensor"},
+        ),
+        (
+            (
+                "from mlx_lm import load, generate\n"
+                'model, tokenizer = load("mlx-community/Qwen3-32B-4bit")\n'
+            ),
+            "MLX-LM",
+            {"model": "mlx-community/Qwen3-32B-4bit"},
+        ),
+    ],
+)
+def test_calls_that_load_a_model_are_read_with_the_names_put_in(
+    text: str, framework: str, settings: dict[str, object]
+) -> None:
+    pasted = read_pasted(text)
+    found = asked_by(pasted, known())
+    assert not pasted.unknown
+    assert found.framework == framework
+    assert settings.items() <= found.settings.items()

@@ -296,6 +296,14 @@ def test_that_nothing_holds_all_requests_is_said_before_the_advice() -> None:
     assert "Held at once" not in dict(report(held, "standard").figures)
 
 
+def test_nothing_is_said_not_to_hold_all_requests_that_a_runner_up_holds() -> None:
+    given = {"gpu": "4x L40S", "model": "llama-3.1-405b-instruct", "precision": "BF16"}
+    made = document(advised(**given, context=32768, framework="vLLM", batch=16))
+    others = [other for item in made.recommendations for other in item.alternatives]
+    assert max(other.after.held_sequences or 16 for other in others) == 16
+    assert "Held at once" not in dict(report(made, "standard").figures)
+
+
 def test_a_smaller_cache_keeps_the_context_that_was_asked_for() -> None:
     given = {"gpu": "RX 7900 XTX", "model": "gemma-3-27b-it", "precision": "AWQ"}
     best = advised(**given, context=131072, ram_gib=128.0).recommendations[0].option

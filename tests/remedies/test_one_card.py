@@ -7,6 +7,7 @@ import pytest
 import advisor
 from advisor.report.assembly import document
 from advisor.report.pages import render_markdown
+from advisor.report.prose import report
 from tests.remedies.asking import advised
 
 
@@ -83,3 +84,15 @@ def test_a_smaller_model_may_be_dealt_out_where_a_server_shares_unequal_cards_al
     assert first["action"] == "smaller-model"
     assert "'framework': 'llama.cpp'" in str(first["change"])
     assert "-sm layer" in str(first["command"])
+
+
+def test_a_format_that_moves_to_one_card_or_into_stages_says_so() -> None:
+    """What gains by other cards than the request's is not put down to the format."""
+    given = {"gpu": "RTX 3090 + RTX 3060:12GB", "model": "qwen3.6-27b", "precision": "AWQ"}
+    made = report(document(advised(**given, batch=8, framework="vLLM")), "standard")
+    assert made.remedies[0].title == "Use the GeForce RTX 3090 alone"
+    assert not any("GPTQ" in remedy.title for remedy in made.remedies)
+    staged = {"gpu": "6x RTX 3090", "model": "gemma-4-31b-it", "precision": "INT4"}
+    made = report(document(advised(**staged, framework="vLLM")), "standard")
+    titles = [remedy.title for remedy in made.remedies]
+    assert "Use GPTQ 8-bit weights, tensors shared in 3 stages" in titles

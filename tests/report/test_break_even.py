@@ -64,6 +64,10 @@ CASES = {
             "there is room for 8 full-length requests at once."
         ),
     ),
+    "larger where the cards share it in stages": (
+        Request(gpu="6x RTX 3090", model="gemma-4-31b-it", precision="INT4", framework="vLLM"),
+        "Even BF16, without quantisation, fits at this context.",
+    ),
     "nothing larger": (
         Request(gpu="RTX 4090", model="qwen3-32b", precision="Q5_K_M"),
         (

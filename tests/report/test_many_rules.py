@@ -63,7 +63,7 @@ def test_why_each_is_barred_is_written_only_where_it_is_shown(
         written.append(unit)
         return shown_in(unit, value)
 
-    monkeypatch.setattr("advisor.advice.ranking.shown_in", shown)
+    monkeypatch.setattr("advisor.advice.conclusions.shown_in", shown)
     found = advisor.advise(REQUEST)
     page = numbers_of(found, reasons=False)
     ours = [item for item in found.not_recommended if item.rule.startswith("house-")]

@@ -22,7 +22,7 @@ from advisor.remedies.format_lists import sized_formats
 from advisor.runtimes.commands import command_for
 from advisor.scenario import support
 from advisor.scenario.asked_model import model_named
-from advisor.scenario.capability import asked, dtypes
+from advisor.scenario.capability import asked, dtypes, slow_weights
 from advisor.scenario.choices import runs_as_stated
 from advisor.scenario.instead import CannotRunError
 from advisor.scenario.resolve import problems_of, resolve
@@ -31,7 +31,9 @@ from advisor.scenario.settings import Request
 ADA = 8.9
 AMPERE = 8.0
 TURING = 7.5
-PACKED = frozenset({"GPTQ 4-bit by compressed-tensors", "GPTQ 8-bit by compressed-tensors"})
+PACKED = frozenset(
+    f"{one} by compressed-tensors" for one in ("AWQ 4-bit", "GPTQ 4-bit", "GPTQ 8-bit")
+)
 
 
 @pytest.fixture(scope="module")
@@ -279,6 +281,15 @@ def test_experts_with_biases_in_packed_integers_run_on_no_amd_card(
         resolve(request, knowledge)
     with pytest.raises(CannotRunError, match="linear layers alone"):
         resolve(replace(request, framework="transformers"), knowledge)
+
+
+@pytest.mark.parametrize("precision", ["AWQ", "GPTQ", "GPTQ 8-bit"])
+def test_sglang_reads_no_packed_integers_of_gpt_oss(knowledge: Knowledge, precision: str) -> None:
+    request = Request(gpu="H100", model="gpt-oss-20b", precision=precision, framework="SGLang")
+    with pytest.raises(CannotRunError, match="no place for their biases") as error:
+        resolve(request, knowledge)
+    assert error.value.instead is not None
+    assert "MXFP4 in SGLang" in error.value.instead[0]
 
 
 @pytest.mark.parametrize("name", ["SmolLM3-3B", "GLM-4.7-Flash", "granite-4.0-h-small"])
@@ -658,6 +669,19 @@ def test_weights_that_a_runtime_reads_slowly_are_slower_than_others_of_no_fewer_
         tok_s.append(speed.decode_tok_s.estimate)
     slow, quick = tok_s
     assert quick > 1.2 * slow
+
+
+@pytest.mark.parametrize(
+    ("model", "slow"),
+    [("qwen3-14b", True), ("gemma-4-31b-it", False), ("qwen3-coder-30b-a3b-instruct", False)],
+)
+def test_awq_packed_by_compressed_tensors_has_kernels_on_amd_cards(
+    knowledge: Knowledge, model: str, *, slow: bool
+) -> None:
+    by, of = knowledge.frameworks["vLLM"], knowledge.formats["AWQ 4-bit"]
+    for card in ("RX 7900 XTX", "RX 9070 XT"):
+        row = slow_weights(by, of, find_gpu(knowledge, card), _model(knowledge, model))
+        assert (row is not None) is slow
 
 
 @pytest.mark.parametrize("precision", ["GPTQ 4-bit", "NF4"])

@@ -95,7 +95,7 @@ def test_exact_types_of_another_runtime_are_not_taken_for_its_own() -> None:
 @pytest.mark.parametrize(
     ("text", "precision"),
     [
-        ("unquantized", "FP16"), ("full precision", "FP16"), ("none", "Q4_K_M"),
+        ("unquantized", "BF16"), ("full precision", "BF16"), ("none", "Q4_K_M"),
         ("default", "Q4_K_M"), ("gguf q5", "Q5_K_M"), ("Q4 QAT", "Q4_K_M"), ("Q4_0_4_4", "Q4_0"),
     ],
 )  # fmt: skip

@@ -192,6 +192,16 @@ def test_every_line_that_an_error_tells_to_type_is_accepted() -> None:
             "SGLang does not run on Tesla V100",
             {"framework": "llama.cpp", "precision": "Q4_K_M"},
         ),
+        (  # in eight bits SGLang could read a GPTQ file there, which nobody is known to publish
+            {
+                "gpu": "2x A6000",
+                "model": "qwen3-next-80b-a3b-instruct",
+                "precision": "FP8",
+                "framework": "SGLang",
+            },
+            "from compute capability 8.9 on",
+            {"framework": "vLLM", "precision": "FP8"},
+        ),
         (
             {
                 "gpu": "T4",

@@ -40,6 +40,23 @@ def test_every_runtime_has_its_own_default(
     assert advisor().estimate(asked).scenario.precision.name == precision
 
 
+@pytest.mark.parametrize("said", ["16-bit", "16bit", "16 bit", "16 Bits", "unquantized"])
+@pytest.mark.parametrize("gpu", [None, CARD, "M3 Max 64GB"])
+@pytest.mark.parametrize(
+    ("model", "own"), [("qwen3-8b", "BF16"), ("llama-2-7b", "FP16"), ("gpt-oss-20b", "BF16")]
+)
+def test_sixteen_bits_are_the_checkpoints_own(
+    said: str, gpu: str | None, model: str, own: str
+) -> None:
+    asked = Request(gpu=gpu, model=model, precision=said)
+    assert advisor().estimate(asked).scenario.precision.name == own
+
+
+def test_sixteen_bits_are_others_where_the_runtime_does_not_run_the_own() -> None:
+    asked = Request(gpu=CARD, model="whisper-large-v3", precision="16-bit", framework="whisper.cpp")
+    assert advisor().estimate(asked).scenario.precision.name == "FP16"
+
+
 def test_sizes_alone_are_in_16_bits(tmp_path: Path) -> None:
     assert advisor().estimate(Request(model="llama-3.1-8b")).scenario.precision.name == "FP16"
     config = tmp_path / "config.json"
