@@ -106,15 +106,9 @@ class Speeds(Struct, frozen=True):
     ) -> Rate | None:
         """Give the rate, or None where nothing has figures; ``slow`` says that it reads slowly."""
         key = (
-            gpu.name,
-            gpu.architecture,
-            gpu.vram_type or "",
-            backend,
-            framework.name,
-            precision.name,
-            "moe" if moe else "",
-            slow.name if slow else "",
-        )
+            gpu.name, gpu.architecture, gpu.vram_type or "", backend, framework.name,
+            precision.name, "moe" if moe else "", slow.name if slow else "",
+        )  # fmt: skip
         if key not in self.rates:
             made = _rate(self, gpu, backend, framework, precision, moe=moe)
             self.rates[key] = _slowed(made, slow.times or 1.0, moe=moe) if made and slow else made

@@ -335,7 +335,8 @@ _OF_BACKEND = (
 
 
 def _backend(line: Fields) -> Backend:
-    return Backend(*map(line.number, _OF_BACKEND), line.number("unpacked_by_head_ns") * 1e-9)
+    by_head = line.number("unpacked_by_head_ns") * 1e-9
+    return Backend(unpacked_by_head_s=by_head, **{name: line.number(name) for name in _OF_BACKEND})
 
 
 def _architecture(line: Fields) -> Architecture:

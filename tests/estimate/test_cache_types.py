@@ -52,8 +52,8 @@ def test_programs_that_start_llama_server_unpack_as_it_does() -> None:
 
 
 def test_a_server_with_an_fp8_cache_unpacks_nothing() -> None:
-    given = {"gpu": "H100 SXM", "model": "llama-3.1-8b", "framework": "vLLM", "precision": "FP8"}
-    assert ratio(kv_cache="fp8", **given) > 1
+    server: dict[str, object] = {"gpu": "H100 SXM", "framework": "vLLM", "precision": "FP8"}
+    assert ratio(DEEP, "fp8", model="llama-3.1-8b", **server) > 1
 
 
 @pytest.mark.parametrize(("card", "backend"), [("M4 Max", None), ("RX 7900 XTX", "Vulkan")])
