@@ -118,7 +118,7 @@ def test_the_map_in_the_docs_is_drawn_from_the_program(structure: ModuleType) ->
 
 
 AT_MOST = {
-    "modules": 309,
+    "modules": 310,
     "circles of modules": 0,
     "circles of packages": 0,
     "imports in functions, our modules": 56,
@@ -126,8 +126,8 @@ AT_MOST = {
     "longest with imports in functions": 39,
     "modules of at most 60 lines": 5,
     "modules used by one only": 55,
-    "modules that one advise loads": 115,
-    "places that keep results": 60,
+    "modules that one advise loads": 116,
+    "places that keep results": 61,
     "modules named own, yours or room": 0,
     "identifiers with own or yours": 33,
 }

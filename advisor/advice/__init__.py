@@ -151,18 +151,18 @@ class Advisor(Struct, frozen=True):
         return estimate(request, self.knowledge)
 
     def advise(
-        self, request: Request, *, complete: bool = False, gave_way: str = ""
+        self, request: Request, *, complete: bool = False, first: Request | None = None
     ) -> Conclusions:
         """Give everything known about one request.
 
-        ``complete`` adds what people look for and cannot run here; see ``with_expected``. For what
-        ``gave_way`` to the request's framework, what it does run is looked for.
+        ``complete`` adds what people look for and cannot run here; see ``with_expected``. ``first``
+        was stated where another framework runs it: what its own does run is looked for.
 
         Raises:
             UserError: The request is wrong.
             EngineError: A bug of ours.
         """
-        return self.advise_on(prepare(request, self.knowledge, gave_way), complete=complete)
+        return self.advise_on(prepare(request, self.knowledge, first), complete=complete)
 
     def advise_on(self, ready: Prepared, *, complete: bool = False) -> Conclusions:
         """Apply the rules to a request whose facts are worked out already.

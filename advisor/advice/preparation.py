@@ -69,8 +69,8 @@ def _other_problems(request: Request, knowledge: Knowledge) -> Sequence[UserErro
     return []
 
 
-def prepare(request: Request, knowledge: Knowledge, gave_way: str = "") -> Prepared:
-    """Do everything that comes before the rules; ``gave_way`` as ``Advisor.advise`` has it.
+def prepare(request: Request, knowledge: Knowledge, first: Request | None = None) -> Prepared:
+    """Do everything that comes before the rules; ``first`` as ``Advisor.advise`` has it.
 
     Raises:
         UserError: The request is wrong.
@@ -78,8 +78,9 @@ def prepare(request: Request, knowledge: Knowledge, gave_way: str = "") -> Prepa
     if not request.gpu:
         raise_problems([_NO_GPU, *_other_problems(request, knowledge)])
     base = estimate(request, knowledge)
-    if stated := gave_way and names.sized_framework(knowledge, gave_way):
-        base = _unstated(replace(base, gave_way=stated))
+    if first:
+        stated = first.framework and names.sized_framework(knowledge, first.framework)
+        base = _unstated(replace(base, gave_way=stated or None, first=first))
     limits = find_limits(base.scenario, knowledge, base.memory)
     return _with_facts(base, limits, build_options(base, limits))
 

@@ -187,18 +187,20 @@ class Session:
 
         return Report(doc, templates, trace)
 
-    def _answered(self, asked: Request, *, complete: bool, gave_way: str = "") -> Conclusions:
+    def _answered(
+        self, asked: Request, *, complete: bool, first: Request | None = None
+    ) -> Conclusions:
         """Advise; of what cannot be as it is stated the nearest that can, and say so first."""
         try:
-            return self.advisor.advise(asked, complete=complete, gave_way=gave_way)
+            return self.advisor.advise(asked, complete=complete, first=first)
         except UserError as error:
             told, change = (None if self._as_stated else otherwise(error)) or ((), {})
             if replace(asked, **change) == asked:
                 raise
         other = replace(asked, **change)
-        if other.framework != asked.framework:
-            gave_way = asked.framework or ""
-        found = self._answered(other, complete=complete, gave_way=gave_way)
+        moved = other.framework != asked.framework
+        first = first or (asked if moved else None)
+        found = self._answered(other, complete=complete, first=first)
         scenario = replace(found.scenario, read_as=(*told, *found.scenario.read_as))
         guessed = dict.fromkeys((*found.memory.approximate, UNCHECKED))  # of what was asked for
         memory = replace(found.memory, approximate=tuple(guessed))

@@ -26,7 +26,7 @@ PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
     "stated_slots_of_a_rank": ("batch",),
     "split_mode": ("split",), "card_shares": ("gpus",), "cuda_devices": ("gpus",),
     "hip_devices": ("gpus",), "devices_named": ("backend", "gpus"),
-    "gguf_seen": (), "gguf_own": (), "gguf_at": (), "mlx_at": (),
+    "gguf_seen": (), "gguf_own": (), "gguf_at": (), "gguf_of": (), "mlx_at": (),
     "ollama_from": (), "model_key": (), "ggml": (),
     "ggml_file": (), "draft_key": ("draft_model",),
     "draft_model": ("draft_model",), "draft_gguf": ("draft_model",),

@@ -16,6 +16,7 @@ from advisor.remedies import (
     kv_cache,
     machines,
     model,
+    sharing,
     speculative,
 )
 from advisor.remedies.option import Base, Option, Remedy
@@ -35,9 +36,9 @@ REMEDIES: list[Remedy] = [
     kv_cache.LAYERS,
     kv_cache.EXPERTS,
     framework.FLASH_ATTENTION,
-    cards.FEWER,
-    cards.SPLIT,
-    cards.STAGES,
+    sharing.FEWER,
+    sharing.SPLIT,
+    sharing.STAGES,
     framework.BACKEND,
     framework.LARGER_STEPS,
     cards.MORE,

@@ -43,12 +43,14 @@ from advisor.scenario.figures import (
     certainty_of,
     headroom_percent,
     held_percent,
+    holds_surely,
     margin_of,
 )
 from advisor.units import percent
 
 _FULL_BITS = 16
 _NEAR_IN_SIZE = log(3.0)
+_USUAL_SIZE: Final = "8B"  # Llama 3, of which quality_loss in formats.yaml is told
 _APART: Final = "dp-attention"
 
 
@@ -105,6 +107,7 @@ def _outlook(scenario: Scenario, knowledge: Knowledge) -> Outlook:
     if margin:
         facts["option.margin"] = margin
         facts["option.may_exceed"] = certainty_of(memory) == "may_exceed"
+        facts["option.holds_surely"] = holds_surely(memory, scenario.batch)
     facts["option.context"] = float(scenario.context_tokens)
     if trained := scenario.model.trained_context_tokens:
         facts["option.trained_length"] = scenario.context_tokens >= trained
@@ -282,6 +285,13 @@ def weights_loss(scenario: Scenario) -> float | None:
     return scenario.precision.quality_loss_percent if near is None else near
 
 
+def loss_measured_on(scenario: Scenario) -> str:
+    """Name the size of the model that the loss of the weights was measured on; empty: none was."""
+    form = scenario.precision
+    near = _nearest(form.quality_by_size, scenario.model.parameters)
+    return f"{near[0] / 1e9:g}B" if near else _USUAL_SIZE if form.quality_loss_percent else ""
+
+
 def quality_known(scenario: Scenario) -> str:
     """What is published of the loss of weights and cache that no figure is held of, in clauses."""
     weights, cache = scenario.precision, scenario.kv_cache_k
@@ -299,10 +309,17 @@ def exam_loss(scenario: Scenario) -> float | None:
 
 def of_size(measured: Sequence[tuple[float, float]], parameters: float) -> float | None:
     """The figure of the model nearest in size, if it is within a factor of three."""
+    near = _nearest(measured, parameters)
+    return near[1] if near else None
+
+
+def _nearest(
+    measured: Sequence[tuple[float, float]], parameters: float
+) -> tuple[float, float] | None:
     if not measured or not parameters:
         return None
-    size, value = min(measured, key=lambda pair: abs(log(pair[0] / parameters)))
-    return value if abs(log(size / parameters)) <= _NEAR_IN_SIZE else None
+    near = min(measured, key=lambda pair: abs(log(pair[0] / parameters)))
+    return near if abs(log(near[0] / parameters)) <= _NEAR_IN_SIZE else None
 
 
 def merit_points(scenario: Scenario, model: Model | ModelRow, knowledge: Knowledge) -> float:

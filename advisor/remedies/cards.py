@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import islice
 
 from msgspec.structs import replace
 
@@ -15,7 +14,6 @@ from advisor.knowledge import catalogue
 from advisor.knowledge.catalogue import MAKERS, MOSTLY_RENTED, TOGETHER, CardRow, default_backend
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.reading import find_cards
-from advisor.remedies.assessment import attending_apart, copies_heads, in_stages, singly
 from advisor.remedies.option import (
     Base,
     Option,
@@ -26,17 +24,14 @@ from advisor.remedies.option import (
     whole_if_held,
 )
 from advisor.remedies.search import (
-    Plan,
-    bounds,
     held_share,
-    proved,
     read_again,
-    smaller_caches,
-    that_divide,
-    with_cache,
 )
-from advisor.scenario import Scenario, is_usual_split, offloads, split_of, split_ways, support
+from advisor.scenario import Scenario, is_usual_split, split_of, support
+from advisor.scenario.capability import is_obtainable
 from advisor.scenario.choices import runs, runs_as_stated
+from advisor.scenario.resolve import resolve
+from advisor.scenario.settings import Request
 from advisor.units import GIB
 
 _PER_SEGMENT = {True: 2, False: 1}
@@ -116,18 +111,21 @@ def _others(base: Base, *_: object) -> Iterator[Option]:
     if gpu is None or gpu.vram_bytes is None or _holds_what_was_split(base):
         return
     found: dict[tuple[str, bool], int] = {}
+    most: dict[tuple[str, bool], int] = {}
     for row in _worth_a_look(base, gpu):
         kind = "unified" if row.unified_memory else row.segment
         usual = row.vendor == (MOSTLY_RENTED if row.segment == "datacenter" else gpu.vendor)
         slot = (kind, usual)
         if found.get(slot, 0) < (1 if row.unified_memory else _PER_SEGMENT[usual]):
-            scenario = on_card(base, _sold(row, base.knowledge))
+            scenario = _published_on(base, _sold(row, base.knowledge))
             scenario = scenario and _more_if_rented(base, whole_if_held(base, scenario))
             option = scenario and cards_hold(base, scenario) and _card_option(base, scenario)
             if scenario and option and option.fits:
-                enough = option.margin != "thin" and _holds_most(base, scenario)
-                if enough or slot not in found:
+                enough = option.margin != "thin" and bool(option.alone["option.holds_surely"])
+                more = (option.memory.held_sequences or 1) > most.get(slot, 0)
+                if enough or more:
                     yield option
+                    most[slot] = option.memory.held_sequences or 1
                 found[slot] = found.get(slot, 0) + enough
 
 
@@ -139,13 +137,48 @@ def _worth_a_look(base: Base, gpu: Gpu) -> Sequence[CardRow]:
         least = _largest(base.scenario.cards).vram_bytes or 0
         return [row for row in rows if row.vram_bytes > least]
     if not base.fits:
-        weights, count = base.memory.weights_bytes, base.scenario.gpus
+        weights, count = _least_weights(base), base.scenario.gpus
         larger = (row for row in rows if row.vram_bytes > least and not _step_back(gpu, row))
         twice = {"datacenter": 2} if 2 * count == MOST_RENTED else {}
         return [r for r in larger if r.vram_bytes * count * twice.get(r.segment, 1) >= weights]
     fast = (gpu.bandwidth_bytes_s or float("inf")) * _MUCH_FASTER
     large = (row for row in rows if row.vram_bytes >= least)
     return [row for row in large if row.bandwidth_bytes_s and row.bandwidth_bytes_s >= fast]
+
+
+def _least_weights(base: Base) -> int:
+    """The weights as asked, or as the model was released where nobody publishes them so."""
+    own, formats = base.scenario, base.knowledge.formats
+    released = () if _is_published(own) else own.model.native_formats
+    sizes = (stored_bytes(base, own, formats[name]) for name in released)
+    return min([base.memory.weights_bytes, *sizes])
+
+
+def _published_on(base: Base, card: Gpu) -> Scenario | None:
+    """The request on a card to buy or rent; of what nobody publishes so the release, if smaller."""
+    scenario = on_card(base, card)
+    if scenario is None or _is_stopgap(base, scenario):
+        return None
+    if _is_published(scenario):
+        return scenario
+    stated = replace(base.first or base.request, precision=None, framework=scenario.framework.name)
+    released = _stated_on(base, stated, card, scenario.gpus)
+    smaller = released and stored_bytes(base, released) <= stored_bytes(base, scenario)
+    return released if released and smaller and _is_published(released) else scenario
+
+
+def _is_stopgap(base: Base, scenario: Scenario) -> bool:
+    """Whether a rented card would run what stands in for the server that was stated."""
+    rented = scenario.gpu and scenario.gpu.segment == "datacenter"
+    meant = base.gave_way and base.gave_way.serves_batches
+    return bool(rented and meant) and not scenario.framework.serves_batches
+
+
+def _is_published(scenario: Scenario) -> bool:
+    """Whether somebody publishes the weights so; of few bits the 16 that they came from do not."""
+    precision, model = scenario.precision, scenario.model
+    rounded = model.native_formats and precision.family == "unquantized"
+    return not rounded and is_obtainable(scenario.framework, precision, model)
 
 
 def _more_if_rented(base: Base, scenario: Scenario) -> Scenario:
@@ -207,6 +240,9 @@ def on_card(base: Base, card: Gpu, *, any_format: bool = False) -> Scenario | No
     scenario, known = base.scenario, base.knowledge
     if base.request.backend and default_backend(card) != scenario.backend:
         return None
+    gpus = 1 if scenario.cards or card.stands_alone else scenario.gpus
+    if base.first and (first := _stated_on(base, base.first, card, gpus)):
+        return first
     framework, precision = scenario.framework, read_again(base, card)
     runs_it = any_format or runs_as_stated(known, framework, precision, card, scenario.model)
     if support.never_there(framework, card) or not runs_it:
@@ -215,10 +251,18 @@ def on_card(base: Base, card: Gpu, *, any_format: bool = False) -> Scenario | No
         scenario,
         gpu=card,
         precision=precision,
-        gpus=1 if scenario.cards or card.stands_alone else scenario.gpus,
+        gpus=gpus,
         cards=(),
         backend=scenario.backend if base.request.backend else default_backend(card),
     )
+
+
+def _stated_on(base: Base, stated: Request, card: Gpu, gpus: int) -> Scenario | None:
+    """What was stated, on a card that runs it as it stands; else None."""
+    there = replace(stated, gpu=card.name, gpus=gpus, context=base.scenario.context_tokens)
+    with suppress(UserError):
+        return replace(resolve(there, base.knowledge), gpu=card)
+    return None
 
 
 def current_cards(knowledge: Knowledge) -> Sequence[CardRow]:
@@ -319,77 +363,3 @@ MORE = Remedy("add-gpus", frozenset({"gpus"}), "purchase", _more)
 SECOND = Remedy(MORE.action, frozenset({"gpu", "gpus"}), "purchase", _second)
 LARGER = Remedy("upgrade-gpu", frozenset({"gpu", "gpus"}), "purchase", _others, told_by="gpu")
 RENTED = Remedy("cloud", frozenset({"gpu", "gpus"}), "purchase", told_by="gpu")
-
-
-def _fewer(base: Base, *_: object) -> Iterator[Option]:
-    """Cards that take turns: the most that share every tensor instead, or the few that hold all.
-
-    Six of a server that cannot divide eight heads by six take turns; four work on each token.
-    """
-    scenario = base.scenario
-    if scenario.split or scenario.gpus == 1 or offloads(scenario):
-        return
-    if scenario.cards:
-        yield from _one_of(base)
-    elif is_usual_split(scenario):
-        yield from _fewest(base)
-    elif other := that_divide(base, scenario):
-        yield make_option(base, FEWER, {"gpus": other.gpus}, other)
-
-
-def _fewest(base: Base) -> Iterator[Option]:
-    """The fewest, half at most, that hold all that the cards do, up to those with room."""
-    scenario = base.scenario
-    for count in range(1, scenario.gpus // 2 + 1):
-        other = replace(scenario, gpus=count, idle_cards=scenario.gpus - count)
-        if is_usual_split(other) and cards_hold(base, other, roomy=True):
-            option = make_option(base, FEWER, {"gpus": count}, other)
-            held, now = (m.held_sequences or scenario.batch for m in (option.memory, base.memory))
-            if held >= now:
-                yield option
-                if option.margin == "ample":
-                    return
-
-
-def _one_of(base: Base) -> Iterator[Option]:
-    """Of unequal cards the quickest that holds all, if need be with a smaller cache.
-
-    Those that are dealt layers take turns, and of a tensor each takes as much as the smallest can.
-    """
-    own, gentle = base.scenario, bounds(base)[0]
-    alone = [Plan(o, {"gpu": o.gpu.name, "gpus": 1}, 1) for o in singly(own) if o.gpu]
-    shared = alone if not base.fits and split_of(own) == "tensor" else []
-    caches = ((p, k) for p in shared for k in smaller_caches(base, p.scenario, gentle))
-    plans = (*alone, *(with_cache(base, plan, kind) for plan, kind in caches))
-    held = (plan for plan in plans if cards_hold(base, plan.scenario, roomy=True))
-    yield from (proved(base, FEWER, plan) for plan in islice(held, 1))
-
-
-FEWER = Remedy("fewer-gpus", frozenset({"gpu", "gpus"}), "setting", _fewer)
-
-
-def _split_requests(base: Base, *_: object) -> Iterator[Option]:
-    """The same cards and requests, where a cache is copied or one card holds the model."""
-    scenario = base.scenario
-    if scenario.split or not scenario.batch >= scenario.gpus > 1:
-        return
-    copies = [replace(scenario, split="data")] if "data" in split_ways(scenario) else []
-    for other in (*attending_apart(scenario), *copies):
-        yield make_option(base, SPLIT, {"split": other.split}, other)
-
-
-SPLIT = Remedy("split-requests", frozenset({"split"}), "setting", _split_requests)
-
-
-def _in_stages(base: Base, *_: object) -> Iterator[Option]:
-    """The most cards that share tensors, in stages, where all cannot or keep copies of heads."""
-    scenario, usual = base.scenario, is_usual_split(base.scenario)
-    fixed = scenario.split or scenario.stages or offloads(scenario)
-    if fixed or (usual and not copies_heads(scenario)):
-        return
-    found = islice(in_stages(scenario), None if usual else 1)
-    every = (make_option(base, STAGES, {"stages": one.stages}, one) for one in found)
-    yield from sorted(every, key=lambda o: o.memory.held_sequences or 0)[-1:]
-
-
-STAGES = Remedy("share-in-stages", frozenset({"stages"}), "setting", _in_stages)

@@ -37,7 +37,7 @@ from advisor.remedies.search import (
     Plan,
     best_of,
     bounds,
-    holds_few,
+    held_share,
     least_decode,
     proved,
     ram_limit,
@@ -162,7 +162,8 @@ def _lets_wait(base: Base, option: Option) -> bool:
 
 def _replaces(base: Base, option: Option) -> bool:
     """Whether other hardware alone does, with room, and is of the kind there is."""
-    usable = option.fits and option.margin != "thin" and not holds_few(base, option)
+    most = base.knowledge.policy["few_held_percent"]
+    usable = option.margin not in {None, "thin"} and held_share(base, option.scenario) >= most
     own, other = base.scenario.gpu, option.scenario.gpu
     if not usable or option.action != LARGER.action or own is None or other is None:
         return usable and option.action in _OTHER_MACHINE

@@ -89,6 +89,8 @@ class Base(Struct, frozen=True):
     knowledge: Knowledge
     gave_way: Framework | None = None
     """The framework that was stated, and could not run what was stated."""
+    first: Request | None = None
+    """What was stated, where another framework had to run it."""
 
     @property
     def card_fits(self) -> bool:

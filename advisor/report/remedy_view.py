@@ -349,8 +349,8 @@ def _quality(s: OptionView) -> str:
     if s["option.quality_cost"]:
         share = s["option.quality_cost"]
         said = say("line.loss" if share[0].isdigit() else "line.loss.tiny", share=share)
-        of_cache = settings_of(s["option.family"]) == {"kv_cache"}
-        return said if of_cache else f"{said} {say('line.measured-on')}"
+        size = "" if settings_of(s["option.family"]) == {"kv_cache"} else s["option.quality_of"]
+        return f"{said} {say('line.measured-on', one=article(size), size=size)}" if size else said
     if s["option.quality_gain"]:
         return say("line.gain", points=s["option.quality_gain"].removesuffix(" %"))
     return say("line.same" if s["option.quality_same"] else "line.unmeasured")

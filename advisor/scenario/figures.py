@@ -328,6 +328,12 @@ def certainty_of(memory: Memory) -> Certainty | None:
     return "may_fit" if all(card.low_bytes <= card.usable_bytes for card in cards) else "beyond"
 
 
+def holds_surely(memory: Memory, batch: int) -> bool:
+    """Whether even the upper end of its range fits with the whole batch at once."""
+    whole = memory.held_sequences in {None, batch}
+    return whole and all(card.high_bytes <= card.usable_bytes for card in memory.per_gpu)
+
+
 def partly_guessed(memory: Memory) -> bool:
     """Whether more than the runtime's own overhead, which is always a range, is an estimate."""
     return any(not part.startswith("overhead") for part in memory.approximate)
