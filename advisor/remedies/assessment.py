@@ -227,7 +227,17 @@ def in_stages(scenario: Scenario) -> Iterator[Scenario]:
 def singly(other: Scenario) -> Iterator[Scenario]:
     """Give each of unequal cards by itself, the quickest first."""
     for card in sorted(other.cards, key=lambda gpu: (-(gpu.bandwidth_bytes_s or 0.0), gpu.name)):
-        yield replace(other, gpu=card, gpus=1, cards=(), idle_cards=len(other.cards) - 1)
+        yield on_some(other, 1, card)
+
+
+def on_some(other: Scenario, count: int, card: Gpu | None = None) -> Scenario:
+    """Give it on so many of its equal cards, or of those like one of unequal ones."""
+    gpu = card or other.gpu
+    assert gpu
+    names = [one.name for one in other.cards or (gpu,) * other.gpus]
+    for _ in range(count):
+        names.remove(gpu.name)
+    return replace(other, gpu=gpu, gpus=count, cards=(), idle_cards=tuple(names))
 
 
 def copies_heads(scenario: Scenario) -> bool:

@@ -237,9 +237,8 @@ def _rank_slots(started: Started) -> int:
 def _fraction(started: Started) -> str | None:
     """The share of the card that the server claims by default, or less where it is shared."""
     claimed, shares = claimed_share(started.scenario), started.shares
-    if claimed is None:
-        return None
-    return f"{min(claimed, shares.whole / 100) if shares else claimed:g}"
+    least = claimed and (min(claimed, shares.whole / 100) if shares else claimed)
+    return None if least is None else f"{least:g}"
 
 
 def _lowered(started: Started) -> str | None:
@@ -300,6 +299,8 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "card_shares": _card_shares,
     "cuda_devices": lambda s: _visible(s, "CUDA"),
     "hip_devices": lambda s: _visible(s, "ROCm"),
+    "cuda_kept": lambda s: VALUES["cuda_devices"](s) if s.scenario.idle_cards else None,
+    "hip_kept": lambda s: VALUES["hip_devices"](s) if s.scenario.idle_cards else None,
     "devices_named": lambda s: devices(s.scenario),
     "draft_model": _draft,
     "draft_gguf_seen": lambda s: _of_draft(s, capability.seen_gguf),
@@ -354,7 +355,7 @@ _SWITCHES: Mapping[str, Callable[[Started], bool]] = {
     "full_window_cache": lambda s: s.scenario.swa_full,
     "several_cards": lambda s: s.scenario.gpus > 1,
     "uneven_memory": _uneven,
-    "one_of_several": lambda s: s.scenario.gpus == 1 and s.scenario.idle_cards > 0,
+    "one_of_several": lambda s: s.scenario.gpus == 1 and bool(s.scenario.idle_cards),
     "not_the_makers": lambda s: devices(s.scenario) is not None,
     "shares_layers": lambda s: _shared(s) == "layer",
     "shares_tensors": lambda s: _shared(s) == "tensor",

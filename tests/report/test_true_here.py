@@ -272,7 +272,11 @@ def test_no_server_is_praised_where_it_does_not_run(card: str, said: str) -> Non
 
 def test_what_nobody_packs_is_told_with_the_format_that_is_published() -> None:
     doc, text = told(
-        gpu="RTX 3090 + RTX 3060:12GB", model="gpt-oss-20b", precision="AWQ", context=65536
+        gpu="RTX 3090 + RTX 3060:12GB",
+        model="gpt-oss-20b",
+        precision="AWQ",
+        context=65536,
+        split="tensor",
     )
     assert any("--precision MXFP4 takes what there is" in line for line in doc.warnings)
     assert "equal shares, so the card with the least memory sets the limit" in text
