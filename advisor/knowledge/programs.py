@@ -131,6 +131,8 @@ class ProgramFlag(Struct, frozen=True):
     values: Mapping[str, str]
     """Word of the program -> word of this project; empty: as if the flag were not there."""
     source: str
+    whole: bool = False
+    """Whether its parser reads a whole number, and so no ``32k``."""
     earlier: bool = False
     """Whether versions before the known one alone took it."""
 
@@ -225,6 +227,7 @@ def _flag(row: Mapping[str, str]) -> ProgramFlag:
         row["sets"],
         {word: meant for word, _, meant in pairs},
         row["source"],
+        whole=row["type"] == "int",
         earlier=row["tool"].endswith(_EARLIER),
     )
 

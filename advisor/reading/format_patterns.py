@@ -23,9 +23,10 @@ PLAIN: Final = frozenset({"", "BF16", "FP16", "F32"})
 GGUF_TYPE: Final = re.compile(
     r"(?<![a-z0-9])(?P<made>(?:ud|smol)[-_ ]?)?(?P<type>(?:iq|tq|q)[1-8]"
     r"(?:[-_ ]?(?:k[lst]?s?|[01](?!\d)|nl|xxs|xs|s|m)(?:[-_ ]?(?:xxl|xl|l|m|s|xs|xxs|p))?)?)"
-    r"(?![a-z0-9])"
+    r"(?:_r(?:4|8|16))?(?![a-z0-9])"
 )
-"""A type of llama-quantize, behind ``UD-`` or ``smol-`` where it was mixed layer by layer."""
+"""A type of llama-quantize, behind ``UD-`` or ``smol-`` where it was mixed layer by layer; ``_R4``
+where a fork interleaved its rows."""
 _OF_TENSORS: Final = re.compile(
     r"(?<![a-z0-9])(?:w\d|[a-z]{2,})i?q[1-8](?:_?[0-9kmsx]+)?(?![a-z0-9])"
 )
