@@ -35,6 +35,7 @@ from advisor.remedies.formats import largest_format
 from advisor.remedies.impossible import expected_options, proof_of, resolved
 from advisor.remedies.machines import as_asked, least
 from advisor.remedies.option import Base, Option
+from advisor.remedies.speculative import slow_drafter
 from advisor.rules.engine.base import OptionFacts
 from advisor.runtimes import runtime_of
 from advisor.scenario import Scenario, capability, support, with_batch
@@ -168,6 +169,8 @@ def request_warnings(base: Base) -> tuple[str, ...]:
             f"{scenario.framework.name} answers one request at a time here: {why}. "
             "All are sized at once."
         )
+    if scenario.draft_model and (why := slow_drafter(scenario)):
+        found.append(f"{why}. The span told is that of other programs.")
     if not any(line.startswith(f"'{base.request.model}'") for line in scenario.read_as):
         found += published_warnings(base.request, scenario)
     found += context_warnings(base)
