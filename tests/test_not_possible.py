@@ -55,9 +55,9 @@ def barred(advice: Conclusions, **change: object) -> list[BarredOption]:
             "compute capability 7.5. This card has 6.1, which is 1.4 less",
         ),
         (
-            {"gpu": "RTX 2080 Ti", "precision": "FP16"},
-            {"precision": "AWQ 4-bit", "framework": "vLLM"},
-            "no-awq-gptq-before-ampere",
+            {"gpu": "V100 PCIe 16GB", "precision": "FP16", "framework": "ExLlamaV2"},
+            {"precision": "GPTQ 4-bit"},
+            "no-awq-gptq-before-turing",
             "which is 0.5 less",
         ),
         (
