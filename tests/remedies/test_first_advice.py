@@ -61,7 +61,7 @@ def test_a_desktop_is_offered_no_smaller_model_in_sixteen_bits() -> None:
 def test_a_draft_that_the_command_cannot_name_is_not_offered() -> None:
     given = {"gpu": "4x A100 SXM4 80GB", "model": "qwen2.5-72b-instruct", "precision": "BF16"}
     assert not offered("speculative", framework="TensorRT-LLM", **given)
-    assert offered("speculative", framework="vLLM", **given)
+    assert offered("speculative", framework="llama.cpp", **given)
 
 
 def test_nvfp4_that_somebody_publishes_leads_on_blackwell() -> None:
