@@ -97,7 +97,7 @@ def barred(advice: Conclusions, **change: object) -> list[BarredOption]:
             "this one is from AMD",
         ),
         (
-            {"gpu": "RTX 3090", "gpus": 2, "precision": "Q4_K_M"},
+            {"gpu": "RTX 3090", "gpus": 2, "precision": "FP16", "context": 131_072},
             {"gpus": 2},
             "tensor-split-is-not-sized",
             "marked experimental",

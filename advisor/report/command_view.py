@@ -158,12 +158,12 @@ class CommandDoc(Struct, frozen=True):
     """What changes memory or speed and is not in the figures."""
     without_effect: Sequence[str]
     """Flags that change neither memory nor speed."""
-    earlier: Sequence[str]
-    """Flags that earlier versions of the program alone take so."""
     corrected: str | None
     """The line that starts; null where this one does, or none is known."""
     corrected_change: Mapping[str, Any] | None
     """The settings that it changes; null where it only leaves flags out."""
+    earlier: Sequence[str] = ()
+    """Flags that earlier versions of the program alone take so."""
 
 
 class CommandAnswer(Struct, frozen=True):

@@ -190,6 +190,8 @@ class _Known:
         if memory.usable_bytes is not None:
             larger = max(needed, memory.usable_bytes)
             sizes.add(rest_bytes(larger, min(needed, memory.usable_bytes)))
+        if ram := doc.scenario.ram_bytes:
+            sizes |= {rest_bytes(ram, i.after.host_bytes) for i in doc.recommendations}
         in_ram = map(doc.facts.get, ("host.ram_needed", "options.part_ram"))
         sizes |= {float(size) for size in in_ram if isinstance(size, int | float)}
         self._sizes = {abs(size) for size in sizes}

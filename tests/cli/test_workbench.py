@@ -68,7 +68,7 @@ def test_diff_names_a_base_that_is_none(capsys: Capture) -> None:
 def test_explain_takes_the_flags_of_advise(capsys: Capture) -> None:
     card = ("--gpu", "RTX 4090", "--model", "llama-3-8b", "--precision", "Q8_0")
     more = ("--context", "8192", "--flash-attention", "on", "--ram", "64GB")
-    outcome = run(capsys, "rules", "explain", "cards-take-turns", *card, *more)
+    outcome = run(capsys, "rules", "explain", "cards-take-turns", *card, *more, "--split", "layer")
     assert outcome.code == 0, outcome.err
     assert "fails  request.gpus is 1" in outcome.out
     assert "The smallest single change that makes it fire: --gpus 2" in outcome.out
@@ -112,7 +112,7 @@ def test_mutate_can_fail_a_build(capsys: Capture, tmp_path: Path) -> None:
     (rules / "own.yaml").write_text(
         "- rule: many-cards\n  why: More than three cards.\n  source: x\n"
         "  when: {request.gpus: above 3}\n  note: Many cards.\n  cases:\n"
-        "    - {name: eight, given: {gpu: RTX 4090, model: llama-3-8b, gpus: 8}, expect: fires}\n"
+        "    - {name: eight, given: {gpu: RTX 4090, model: llama-3-8b, gpus: 8, split: layer}, expect: fires}\n"
         "    - {name: one, given: {gpu: RTX 4090, model: llama-3-8b}, expect: silent}\n",
         encoding="utf-8",
     )

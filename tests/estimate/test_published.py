@@ -98,7 +98,7 @@ def test_what_is_said_to_be_sure_is_right_near_the_limit_too() -> None:
     ("precision", "framework", "again"),
     [
         ("AWQ", "transformers", True),
-        ("FP8", "transformers", True),
+        ("FP8", "vLLM", False),
         ("GPTQ 4-bit", "transformers", False),
         ("AWQ", "vLLM", False),
     ],

@@ -56,7 +56,7 @@ def test_memory_of_all_cards_is_stated_as_sold(check: Check) -> None:
     text = rule("small", 300, "Mind it.").replace(
         "gpu.tdp: above 300 W", "memory.capacity: at most 48 GB"
     )
-    text = text.replace("gpu: RTX 4090", "gpu: 2x RTX 4090").replace(
-        "gpu: RTX 4060", "gpu: 3x RTX 4090"
+    text = text.replace("gpu: RTX 4090", "gpu: 2x RTX 4090, split: layer").replace(
+        "gpu: RTX 4060", "gpu: 3x RTX 4090, split: layer"
     )
     assert not check(a=text)

@@ -88,7 +88,7 @@ def test_it_is_started_by_its_own_command(capsys: Capture, toy: Path) -> None:
 
 
 def test_it_splits_by_whole_layers(capsys: Capture, toy: Path) -> None:
-    cards = advised(capsys, toy, "--gpu", "2x RTX 4090")["memory"]["per_gpu"]
+    cards = advised(capsys, toy, "--gpu", "2x RTX 4090", "--split", "layer")["memory"]["per_gpu"]
     assert [card["compute_buffer_bytes"] for card in cards] == [7 * MIB] * 2
     assert cards[0]["weights_bytes"] != cards[1]["weights_bytes"]
 

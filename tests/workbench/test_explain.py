@@ -23,7 +23,6 @@ def fires(advisor: Advisor, request: Request, rule: Rule) -> bool:
 @pytest.mark.parametrize(
     ("name", "key"),
     [
-        ("cards-take-turns", "gpus"),
         ("long-context-slows", "context"),
         ("workload-serving", "batch"),
         ("verdict-tight", "context"),

@@ -213,6 +213,7 @@ BARE: Mapping[str, Sequence[str]] = {
     "host.ram_option": ("as the option", "option"),
     "option.usable_mib": ("MiB", "mib"),
     "request.gpus": _CARDS,
+    "request.all_gpus": _CARDS,
     "model.experts": _EXPERTS,
     "model.experts_used": _EXPERTS,
     "model.layers": _LAYERS,
