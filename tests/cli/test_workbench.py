@@ -112,7 +112,8 @@ def test_mutate_can_fail_a_build(capsys: Capture, tmp_path: Path) -> None:
     (rules / "own.yaml").write_text(
         "- rule: many-cards\n  why: More than three cards.\n  source: x\n"
         "  when: {request.gpus: above 3}\n  note: Many cards.\n  cases:\n"
-        "    - {name: eight, given: {gpu: RTX 4090, model: llama-3-8b, gpus: 8, split: layer}, expect: fires}\n"
+        "    - {name: eight, expect: fires,\n"
+        "       given: {gpu: RTX 4090, model: llama-3-8b, gpus: 8, split: layer}}\n"
         "    - {name: one, given: {gpu: RTX 4090, model: llama-3-8b}, expect: silent}\n",
         encoding="utf-8",
     )

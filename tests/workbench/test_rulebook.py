@@ -225,7 +225,8 @@ def test_own_rules_and_texts_are_in_the_book(tmp_path: Path) -> None:
         "# Rules of this house.\n- rule: many-cards\n  why: More than three cards.\n  source: x\n"
         "  when:\n    any:\n      - {request.gpus: above 3}\n      - not: {gpu.laptop: is no}\n"
         "  note: {text: many.md.j2}\n  cases:\n"
-        "    - {name: eight, given: {gpu: RTX 4090, model: llama-3-8b, gpus: 8, split: layer}, expect: fires}\n"
+        "    - {name: eight, expect: fires,\n"
+        "       given: {gpu: RTX 4090, model: llama-3-8b, gpus: 8, split: layer}}\n"
         "    - {name: one, given: {gpu: RTX 4090, model: llama-3-8b}, expect: silent}\n",
         encoding="utf-8",
     )
