@@ -7,10 +7,25 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from advisor.remedies.assessment import attending_apart, copies_heads, in_stages, singly
+from advisor.estimator import free_bytes
+from advisor.estimator.limits import spare_bytes
+from advisor.remedies.assessment import (
+    attending_apart,
+    copies_heads,
+    in_stages,
+    outlook_of,
+    singly,
+)
 from advisor.remedies.option import Base, Option, Remedy, cards_hold, make_option
 from advisor.remedies.search import Plan, bounds, proved, smaller_caches, that_divide, with_cache
-from advisor.scenario import is_usual_split, offloads, split_of, split_ways
+from advisor.scenario import (
+    Scenario,
+    is_usual_split,
+    offloads,
+    split_of,
+    split_ways,
+    with_batch,
+)
 
 
 def _fewer(base: Base, *_: object) -> Iterator[Option]:
@@ -68,6 +83,36 @@ def _split_requests(base: Base, *_: object) -> Iterator[Option]:
     copies = [replace(scenario, split="data")] if "data" in split_ways(scenario) else []
     for other in (*attending_apart(scenario), *copies):
         yield make_option(base, SPLIT, {"split": other.split}, other)
+
+
+def copies_facts(base: Base) -> Iterator[tuple[str, float | None]]:
+    """Tell of copies on a part of the cards each, which hold their share of all requests."""
+    scenario, known = base.scenario, base.knowledge
+    found = next(_copies(base), None) if base.fits else None
+    if found is None:
+        return
+    count, then = scenario.gpus // found.gpus, outlook_of(found, known)
+    yield "options.copies", float(count)
+    yield "options.copy_gpus", float(found.gpus)
+    yield "options.copy_batch", float(found.batch)
+    if then.speed and base.speed:
+        total, now = then.speed.decode_tok_s.estimate * scenario.batch, base.speed.total_tok_s
+        yield "options.copies_gain", round(100 * (total / now - 1), 2)
+
+
+def _copies(base: Base) -> Iterator[Scenario]:
+    """Give one of several equal copies, on the fewest cards that hold their share with room."""
+    own = base.scenario
+    if own.split or own.stages or own.cards or offloads(own) or own.batch < own.gpus:
+        return
+    alone = "data" in split_ways(own)  # an option of its own
+    for cards in range(1 + alone, own.gpus // 2 + 1):
+        share = -(-own.batch * cards // own.gpus)
+        one = with_batch(replace(own, gpus=cards, idle_cards=own.gpus - cards), share)
+        if own.gpus % cards == 0 and is_usual_split(one):
+            free = free_bytes(one, base.knowledge, in_full=True)
+            if free is not None and free >= spare_bytes(one, base.knowledge):
+                yield one
 
 
 SPLIT = Remedy("split-requests", frozenset({"split"}), "setting", _split_requests)
