@@ -42,3 +42,8 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         if not target.exists() or (anchor and anchor not in anchors(target)):
             broken.append(link)
     assert not broken
+
+
+def test_no_two_decisions_share_a_number() -> None:
+    numbers = [path.name[:4] for path in (ROOT / "docs" / "decisions").glob("0*.md")]
+    assert len(set(numbers)) == len(numbers)

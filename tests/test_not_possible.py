@@ -55,9 +55,9 @@ def barred(advice: Conclusions, **change: object) -> list[BarredOption]:
             "compute capability 7.5. This card has 6.1, which is 1.4 less",
         ),
         (
-            {"gpu": "RTX 2080 Ti", "precision": "FP16"},
-            {"precision": "AWQ 4-bit", "framework": "vLLM"},
-            "no-awq-gptq-before-ampere",
+            {"gpu": "V100 PCIe 16GB", "precision": "FP16", "framework": "ExLlamaV2"},
+            {"precision": "GPTQ 4-bit"},
+            "no-awq-gptq-before-turing",
             "which is 0.5 less",
         ),
         (
@@ -222,7 +222,7 @@ def test_in_place_of_a_server_another_is_named_in_the_published_format() -> None
 
 def test_what_fits_too_says_how_many_requests_it_holds() -> None:
     for context, batch, told in (
-        (65_536, 32, "FP8 (1,348.7 GiB, 13 of 32 requests at once)"),
+        (65_536, 32, "attention data parallel (841.1 GiB, all 32 requests at once)"),
         (32_768, 64, "attention data parallel (841.1 GiB, all 64 requests at once)"),
     ):
         many = replace(GLM, framework="TensorRT-LLM", context=context, batch=batch)

@@ -19,6 +19,7 @@ from advisor.estimator import estimate_memory
 from advisor.estimator.speed import estimate_speed, missing_inputs
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
+from advisor.remedies.sharing import names_cards
 from advisor.runtimes.commands import command_for
 from advisor.scenario import Scenario, split_of
 from advisor.scenario.figures import Memory
@@ -390,7 +391,9 @@ def test_every_remedy_of_a_stated_split_gives_its_figures_when_run_again(request
     advice = advisor().advise(request_)
     assert advice.options
     for option in advice.options:
-        again = advisor().estimate(apply_change(request_, dict(option.change)))
+        again = advisor().estimate(
+            apply_change(request_, dict(option.change)), all_cards=names_cards(option.change)
+        )
         assert again.memory == option.memory, option.key
         if option.fits:
             assert again.speed == option.speed, option.key

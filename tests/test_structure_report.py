@@ -127,7 +127,7 @@ AT_MOST = {
     "modules of at most 60 lines": 5,
     "modules used by one only": 55,
     "modules that one advise loads": 116,
-    "places that keep results": 60,
+    "places that keep results": 61,
     "modules named own, yours or room": 0,
     "identifiers with own or yours": 33,
 }

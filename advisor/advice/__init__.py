@@ -142,27 +142,34 @@ class Advisor(Struct, frozen=True):
             ),
         )
 
-    def estimate(self, request: Request) -> Base:
-        """Resolve and estimate a request, without options or rules.
+    def estimate(self, request: Request, *, all_cards: bool = False) -> Base:
+        """Resolve and estimate a request, without options or rules; ``all_cards`` as ``advise``.
 
         Raises:
             UserError: The request is wrong.
         """
-        return estimate(request, self.knowledge)
+        return estimate(request, self.knowledge, all_cards=all_cards)
 
     def advise(
-        self, request: Request, *, complete: bool = False, first: Request | None = None
+        self,
+        request: Request,
+        *,
+        complete: bool = False,
+        first: Request | None = None,
+        all_cards: bool = False,
     ) -> Conclusions:
         """Give everything known about one request.
 
         ``complete`` adds what people look for and cannot run here; see ``with_expected``. ``first``
-        was stated where another framework runs it: what its own does run is looked for.
+        was stated where another framework runs it: what its own does run is looked for. On
+        ``all_cards`` that it names, even where fewer of them do as well.
 
         Raises:
             UserError: The request is wrong.
             EngineError: A bug of ours.
         """
-        return self.advise_on(prepare(request, self.knowledge, first), complete=complete)
+        ready = prepare(request, self.knowledge, first, all_cards=all_cards)
+        return self.advise_on(ready, complete=complete)
 
     def advise_on(self, ready: Prepared, *, complete: bool = False) -> Conclusions:
         """Apply the rules to a request whose facts are worked out already.

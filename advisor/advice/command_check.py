@@ -72,7 +72,7 @@ def check_command(text: str, machine: Request, advisor: Advisor) -> Checked:
     pasted = read_pasted(text)
     asked, request = _request(pasted, machine, advisor.knowledge)
     try:
-        advice = advisor.advise(request)
+        advice = advisor.advise(request, all_cards=True)
     except RequestError as refused:
         if is_read(advisor.knowledge, request.model or ""):
             named = f"{request.model} in {asked.framework} on {request.gpu}"
@@ -82,7 +82,8 @@ def check_command(text: str, machine: Request, advisor: Advisor) -> Checked:
         raise
     if asked.fits_context and advice.state not in _RUNS:
         lowered = max(advice.limits.max_context_tokens or 0, _LEAST_CONTEXT)
-        advice = advisor.advise(replace(request, context=min(lowered, request.context or lowered)))
+        request = replace(request, context=min(lowered, request.context or lowered))
+        advice = advisor.advise(request, all_cards=True)
     starts, sequences = _starts(advice, asked)
     found = Checked(pasted, asked, advice, starts, sequences)
     if found.refused:
@@ -301,6 +302,6 @@ def _holds(text: str, machine: Request, memory: Memory, advisor: Advisor) -> boo
         pasted = read_pasted(text)
         _, request = _request(pasted, machine, advisor.knowledge)
         taken = not (pasted.unknown or pasted.wrong or pasted.earlier)
-        return taken and _comes_to(advisor.estimate(request).memory, memory)
+        return taken and _comes_to(advisor.estimate(request, all_cards=True).memory, memory)
     except UserError:
         return False

@@ -226,6 +226,8 @@ class ScenarioDoc(Struct, frozen=True):
     """How what was typed was understood, a sentence each; empty where it stands there plainly."""
     stages: int | None = None
     """Groups of cards, one behind the other, that each share tensors; null: none. [stages]"""
+    idle_cards: Sequence[str] = ()
+    """Cards of the request beside these, left out because they make nothing faster."""
 
 
 class MemoryDoc(Occupied, frozen=True):

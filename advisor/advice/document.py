@@ -99,6 +99,8 @@ class Tradeoff(Struct, frozen=True):
     """What it asks of a person: setting, download, rebuild or purchase."""
     quality_known: str = ""
     """What is published of the loss of its formats, where no figure of them compares."""
+    quality_of: str = ""
+    """Size of the model that the perplexity of its weight format was measured on: 8B."""
 
 
 class OptionDoc(Struct, frozen=True):

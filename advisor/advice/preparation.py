@@ -35,6 +35,7 @@ from advisor.remedies.formats import largest_format
 from advisor.remedies.impossible import expected_options, proof_of, resolved
 from advisor.remedies.machines import as_asked, least
 from advisor.remedies.option import Base, Option
+from advisor.remedies.sharing import on_fewest, options_on_fewest
 from advisor.rules.engine.base import OptionFacts
 from advisor.runtimes import runtime_of
 from advisor.scenario import Scenario, capability, support, with_batch
@@ -69,20 +70,26 @@ def _other_problems(request: Request, knowledge: Knowledge) -> Sequence[UserErro
     return []
 
 
-def prepare(request: Request, knowledge: Knowledge, first: Request | None = None) -> Prepared:
-    """Do everything that comes before the rules; ``first`` as ``Advisor.advise`` has it.
+def prepare(
+    request: Request, knowledge: Knowledge, first: Request | None = None, *, all_cards: bool = False
+) -> Prepared:
+    """Do everything that comes before the rules; the rest as ``Advisor.advise`` has it.
 
     Raises:
         UserError: The request is wrong.
     """
     if not request.gpu:
         raise_problems([_NO_GPU, *_other_problems(request, knowledge)])
-    base = estimate(request, knowledge)
+    base = estimate(request, knowledge, all_cards=True)
     if first:
         stated = first.framework and names.sized_framework(knowledge, first.framework)
         base = _unstated(replace(base, gave_way=stated or None, first=first))
+    now = base if all_cards else on_fewest(base)
     limits = find_limits(base.scenario, knowledge, base.memory)
-    return _with_facts(base, limits, build_options(base, limits))
+    options = build_options(base, limits)
+    if now is not base:
+        limits = find_limits(now.scenario, knowledge, now.memory)
+    return _with_facts(now, limits, options if all_cards else options_on_fewest(base, now, options))
 
 
 def _with_facts(base: Base, limits: Limits, options: tuple[Option, ...]) -> Prepared:
@@ -127,8 +134,10 @@ def all_option_facts(ready: Prepared) -> Sequence[OptionFacts]:
     return [*ready.option_facts, *[OptionFacts(key, of) for key, of in expected.items()]]
 
 
-def estimate(request: Request, knowledge: Knowledge) -> Base:
+def estimate(request: Request, knowledge: Knowledge, *, all_cards: bool = False) -> Base:
     """Resolve and estimate a request, without options or rules.
+
+    On the fewest of its cards that do as well, or on ``all_cards`` of them.
 
     Raises:
         UserError: The request is wrong.
@@ -141,7 +150,8 @@ def estimate(request: Request, knowledge: Knowledge) -> Base:
     speed = now.speed
     if not now.fits and host_fits(scenario, now.memory):
         speed = estimate_speed(scenario, now.memory, knowledge)
-    return Base(request, scenario, now.memory, speed, knowledge)
+    base = Base(request, scenario, now.memory, speed, knowledge)
+    return base if all_cards else on_fewest(base)
 
 
 def _unstated(base: Base) -> Base:

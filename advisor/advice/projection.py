@@ -32,7 +32,7 @@ from advisor.advice.document import (
 )
 from advisor.knowledge.catalogue import default_backend
 from advisor.knowledge.types import Framework
-from advisor.remedies.assessment import quality_known
+from advisor.remedies.assessment import loss_measured_on, quality_known
 from advisor.remedies.search import dominators_in_kind
 from advisor.runtimes.commands import Command, commands_for
 from advisor.scenario import claimed_share, offloads, split_of, support, whole_key
@@ -66,6 +66,7 @@ QUOTED_FACTS = (
     "model.four_bit_files",
     "model.told_windows",
     "weights.download",
+    "weights.slow_kernels",
     "weights.library_size",
     "options.combination_fits",
     "options.dominated",
@@ -291,7 +292,8 @@ def _after(option: Option) -> After:
 def _tradeoff(option: Option) -> Tradeoff:
     loss, change = option.quality_loss_percent, option.quality_cost_percent
     known = "" if change is not None else quality_known(option.scenario)
-    return Tradeoff(loss, change, option.cost_usd, option.effort, known)
+    of = loss_measured_on(option.scenario)
+    return Tradeoff(loss, change, option.cost_usd, option.effort, known, of)
 
 
 def _barred(item: BarredOption, entry: UserEntry | None, *, reasons: bool) -> NotRecommended:

@@ -28,7 +28,7 @@ FIELDS: Mapping[str, Kind] = {
     "device": "text", "card": "text", "model": "text", "name": "text", "told_model": "text",
     "precision": "text",
     "dtype": "text", "cache_type": "text", "cache_type_k": "text", "cache_type_v": "text",
-    "flash_attention": "text", "backend": "text", "version": "text",
+    "flash_attention": "text", "backend": "text", "version": "text", "weights_of": "text",
     "capacity": "memory", "free": "memory", "claimed": "memory", "used": "memory",
     "others": "memory", "other": "memory", "required": "memory", "asked": "memory",
     "model_size": "memory", "weights": "memory", "cache": "memory", "cache_state": "memory",

@@ -25,8 +25,8 @@ PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
     "slots_of_a_rank": ("batch",),
     "stated_slots_of_a_rank": ("batch",),
     "split_mode": ("split",), "card_shares": ("gpus",), "cuda_devices": ("gpus",),
-    "hip_devices": ("gpus",), "devices_named": ("backend", "gpus"),
-    "gguf_seen": (), "gguf_own": (), "gguf_at": (), "mlx_at": (),
+    "hip_devices": ("gpus",), "cuda_kept": (), "hip_kept": (), "devices_named": ("backend", "gpus"),
+    "gguf_seen": (), "gguf_own": (), "gguf_at": (), "gguf_of": (), "mlx_at": (),
     "ollama_from": (), "model_key": (), "ggml": (),
     "ggml_file": (), "draft_key": ("draft_model",),
     "draft_model": ("draft_model",), "draft_gguf": ("draft_model",),
@@ -131,6 +131,8 @@ class ProgramFlag(Struct, frozen=True):
     values: Mapping[str, str]
     """Word of the program -> word of this project; empty: as if the flag were not there."""
     source: str
+    whole: bool = False
+    """Whether its parser reads a whole number, and so no ``32k``."""
     earlier: bool = False
     """Whether versions before the known one alone took it."""
 
@@ -225,6 +227,7 @@ def _flag(row: Mapping[str, str]) -> ProgramFlag:
         row["sets"],
         {word: meant for word, _, meant in pairs},
         row["source"],
+        whole=row["type"] == "int",
         earlier=row["tool"].endswith(_EARLIER),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Final
 
@@ -23,9 +23,10 @@ PLAIN: Final = frozenset({"", "BF16", "FP16", "F32"})
 GGUF_TYPE: Final = re.compile(
     r"(?<![a-z0-9])(?P<made>(?:ud|smol)[-_ ]?)?(?P<type>(?:iq|tq|q)[1-8]"
     r"(?:[-_ ]?(?:k[lst]?s?|[01](?!\d)|nl|xxs|xs|s|m)(?:[-_ ]?(?:xxl|xl|l|m|s|xs|xxs|p))?)?)"
-    r"(?![a-z0-9])"
+    r"(?:_r(?:4|8|16))?(?![a-z0-9])"
 )
-"""A type of llama-quantize, behind ``UD-`` or ``smol-`` where it was mixed layer by layer."""
+"""A type of llama-quantize, behind ``UD-`` or ``smol-`` where it was mixed layer by layer; ``_R4``
+where a fork interleaved its rows."""
 _OF_TENSORS: Final = re.compile(
     r"(?<![a-z0-9])(?:w\d|[a-z]{2,})i?q[1-8](?:_?[0-9kmsx]+)?(?![a-z0-9])"
 )
@@ -48,7 +49,7 @@ _BITS_UNSAID: Final = frozenset({"exl2", "exl3"})
 """Formats of any number of bits, which are published in several."""
 _USUAL_BITS: Final = 4.0
 _GROUP: Final = re.compile(
-    r"[-_ ]?(?:g|gs|group[-_ ]?)\d{2,3}$|[-_ ]?\d{2,3}gs?$|(?<=\d)[-_](?:fp|bf)16$"
+    r"[-_ ]?(?:g|gs|group[-_ ]?)\d{2,3}$|(?:[-_ ]|(?<=bit))\d{2,3}gs?$|(?<=\d)[-_](?:fp|bf)16$"
 )
 """Of a format: how many weights share a scale, or the type of what is not packed (``oQ8-fp16``)."""
 _LONGEST: Final = 100
@@ -328,9 +329,10 @@ def _holding() -> Mapping[tuple[str, str], Tag]:
     return {(tag.model.casefold(), tag.precision): tag for tag in reversed(_of_models())}
 
 
-def tag_of(model: str, precision: str) -> Tag | None:
-    """Give the tag that holds a model in this format, ``qwen2.5:7b``; None: none is known."""
-    return _holding().get((model.casefold(), precision))
+def tag_of(model: str, names: Iterable[str]) -> Tag | None:
+    """Give the tag that holds a model in a format of these names, ``qwen2.5:7b``; None: none is."""
+    found = (_holding().get((model.casefold(), name)) for name in names)
+    return next(filter(None, found), None)
 
 
 def _family(name: str, alike: Callable[[str], str] = str) -> Mapping[str, Tag]:

@@ -25,6 +25,7 @@ _BLOB = re.compile(r".*/blobs/sha256[-:]")
 _SHARD = re.compile(r"-\d{5}-of-\d{5}$")
 _ENDING = re.compile(r"\.(?:gguf|safetensors)$", re.IGNORECASE)
 _TAGGED = re.compile(r"[-_]GGUF$", re.IGNORECASE)
+_TAG = re.compile(r"[\w.-]+:[\w.-]+")
 _IN_BRACKETS = re.compile(r"\s*\([^)]*\)")
 _SAME_SIZE = 0.03
 """How far the parameters that a log counts may lie from those of the model of that name: files
@@ -32,6 +33,8 @@ leave vision towers out, and round."""
 _SAME_MEMORY = 0.12
 """How far the memory that a driver shows may lie below what the card is sold with."""
 _MORE_MEMORY = 0.02
+_MOST_OF_ONE_MEMORY = 0.8
+"""The largest share of a Mac's memory that Metal gives a card: two thirds to 78 % in logs."""
 _LEAST_SHARE = 0.01
 
 
@@ -66,7 +69,8 @@ def settings_of(log: Log, knowledge: Knowledge) -> FromLog:
     _put("model", model, named or started, settings, unknown)
     computes_in = "" if gguf or format_told(settings, knowledge) else log.text("dtype")
     precision, written = _precision(log, knowledge, in_name, computes_in)
-    if precision or (gguf and not format_told(settings, knowledge)):
+    told = log.text("model") or log.text("name")
+    if precision or (gguf and not format_told(settings, knowledge, told)):
         _put("precision", precision, written, settings, unknown)
     settings |= _context(log) | _cache_types(log, knowledge) | _split(log) | _share(log)
     if gguf:
@@ -142,8 +146,17 @@ def _card(log: Log, device: str, printed: str, knowledge: Knowledge) -> str:
         except RequestError:
             continue
         if _has(card, shown):
-            return text
+            return _sized(text, card, shown or log.figure("claimed"))
     return ""
+
+
+def _sized(text: str, card: Gpu, shown: float | None) -> str:
+    """Name the memory too, where it is the computer's: the least of which so much may be shown."""
+    own = MAKERS[card.vendor].one_memory
+    most = _MOST_OF_ONE_MEMORY if own else 1.0
+    sizes = sorted(card.vram_sizes) if card.unified_memory and shown else ()
+    least = next((size for size in sizes if shown and shown <= size * most), None)
+    return f"{card.name}:{least // GIB}GB" if least else text
 
 
 def may_be(text: str, log: Log, knowledge: Knowledge) -> bool:
@@ -207,7 +220,7 @@ def _known(name: str, knowledge: Knowledge) -> ModelRead | None:
         return None
 
 
-def format_told(settings: Mapping[str, object], knowledge: Knowledge) -> bool:
+def format_told(settings: Mapping[str, object], knowledge: Knowledge, named: str = "") -> bool:
     """Whether the model comes in a format of its own, or its name or tag tells one."""
     found = _known(str(settings.get("model", "")), knowledge)
     if found is None:
@@ -216,7 +229,7 @@ def format_told(settings: Mapping[str, object], knowledge: Knowledge) -> bool:
     if found.precision or model.held_format or model.native_formats:
         return True
     of_library = bool(program) and find_framework(knowledge, program).library_tags
-    return bool(of_library and library_format(model.name))
+    return bool(of_library and (library_format(model.name) or _TAG.fullmatch(named)))
 
 
 def _same_size(log: Log, model: Model) -> bool:

@@ -112,6 +112,11 @@ class Log(Struct):
         found = [said for said in self._of(name) if not is_host(said.device)]
         return found[0].device if len(found) == 1 and found[0].of == "device" else ""
 
+    def apart(self, name: str, other: str) -> float:
+        """Give the sum over the cards of which another figure is not said."""
+        there = {said.device for said in self._of(other)}
+        return sum(float(said.value) for said in self._of(name) if said.device not in there)
+
     def capacity(self, device: str) -> float | None:
         """Give the memory of a card, bytes."""
         said = self.said.get(("capacity", device))
@@ -252,6 +257,8 @@ class _Reader:
             log.cards.clear()
         if trust >= log.trust or not log.cards:
             log.trust = trust
+            if log.cards.get(WHOLE) == name:  # named before without its device
+                del log.cards[WHOLE]
             log.cards[self._device] = name
 
     def _meant(self, name: str, text: str) -> str:

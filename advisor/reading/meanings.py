@@ -64,6 +64,10 @@ def meant_by(pasted: Pasted) -> Meant:
         RequestError: A value that must be a number is none.
     """
     said, meant = _translated(pasted), Meant(cards=pasted.cards)
+    short = (i for i in pasted.items if i.flag and i.flag.whole and i.value[-1:] in {*_FACTORS})
+    for item in short:
+        told = f"{item.words[0]} takes a whole number: write {whole(item.value)}, not {item.value}."
+        meant.not_sized.append(told)
     for meaning, apply in _MEANINGS.items():
         if meaning in said:
             apply(meant, said[meaning])

@@ -180,7 +180,7 @@ def _value(name: str, found: Mapping[str, str | None]) -> object:
     if _GROUPED.fullmatch(number) and not found.get("k"):
         number = re.sub(r"\D", "", number)
     try:
-        return f"{number}GB" if name == "ram" else parse_whole(number + (found.get("k") or ""))
+        return f"{number}GB" if name == "ram" else parse_whole(number + (found.get("k") or "")[:1])
     except UnitError:
         return None
 

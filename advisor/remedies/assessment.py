@@ -50,6 +50,7 @@ from advisor.units import percent
 
 _FULL_BITS = 16
 _NEAR_IN_SIZE = log(3.0)
+_USUAL_SIZE: Final = "8B"  # Llama 3, of which quality_loss in formats.yaml is told
 _APART: Final = "dp-attention"
 
 
@@ -226,7 +227,17 @@ def in_stages(scenario: Scenario) -> Iterator[Scenario]:
 def singly(other: Scenario) -> Iterator[Scenario]:
     """Give each of unequal cards by itself, the quickest first."""
     for card in sorted(other.cards, key=lambda gpu: (-(gpu.bandwidth_bytes_s or 0.0), gpu.name)):
-        yield replace(other, gpu=card, gpus=1, cards=(), idle_cards=len(other.cards) - 1)
+        yield on_some(other, 1, card)
+
+
+def on_some(other: Scenario, count: int, card: Gpu | None = None) -> Scenario:
+    """Give it on so many of its equal cards, or of those like one of unequal ones."""
+    gpu = card or other.gpu
+    assert gpu
+    names = [one.name for one in other.cards or (gpu,) * other.gpus]
+    for _ in range(count):
+        names.remove(gpu.name)
+    return replace(other, gpu=gpu, gpus=count, cards=(), idle_cards=tuple(names))
 
 
 def copies_heads(scenario: Scenario) -> bool:
@@ -284,6 +295,13 @@ def weights_loss(scenario: Scenario) -> float | None:
     return scenario.precision.quality_loss_percent if near is None else near
 
 
+def loss_measured_on(scenario: Scenario) -> str:
+    """Name the size of the model that the loss of the weights was measured on; empty: none was."""
+    form = scenario.precision
+    near = _nearest(form.quality_by_size, scenario.model.parameters)
+    return f"{near[0] / 1e9:g}B" if near else _USUAL_SIZE if form.quality_loss_percent else ""
+
+
 def quality_known(scenario: Scenario) -> str:
     """What is published of the loss of weights and cache that no figure is held of, in clauses."""
     weights, cache = scenario.precision, scenario.kv_cache_k
@@ -301,10 +319,17 @@ def exam_loss(scenario: Scenario) -> float | None:
 
 def of_size(measured: Sequence[tuple[float, float]], parameters: float) -> float | None:
     """The figure of the model nearest in size, if it is within a factor of three."""
+    near = _nearest(measured, parameters)
+    return near[1] if near else None
+
+
+def _nearest(
+    measured: Sequence[tuple[float, float]], parameters: float
+) -> tuple[float, float] | None:
     if not measured or not parameters:
         return None
-    size, value = min(measured, key=lambda pair: abs(log(pair[0] / parameters)))
-    return value if abs(log(size / parameters)) <= _NEAR_IN_SIZE else None
+    near = min(measured, key=lambda pair: abs(log(pair[0] / parameters)))
+    return near if abs(log(near[0] / parameters)) <= _NEAR_IN_SIZE else None
 
 
 def merit_points(scenario: Scenario, model: Model | ModelRow, knowledge: Knowledge) -> float:

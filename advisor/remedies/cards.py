@@ -36,8 +36,7 @@ from advisor.units import GIB
 
 _PER_SEGMENT = {True: 2, False: 1}
 """What-ifs per segment, by whether it is the present vendor's or, of rented cards, the usual."""
-_MUCH_FASTER = 1.3
-_MOST_SECOND_CARDS = 2
+_MUCH_FASTER, _MOST_SECOND_CARDS = 1.3, 2
 _LEAST_ON_CARDS = 0.75
 """Weights that must lie on two cards: an input embedding may stay in system RAM."""
 _FOR_SALE = frozenset({"consumer", "workstation", "datacenter"})

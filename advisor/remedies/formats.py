@@ -147,6 +147,7 @@ def largest_format(base: Base, options: Sequence[Option]) -> tuple[Format, Memor
 
 _PLACED = (
     "precision", "gpu_layers", "cpu_experts", "stages", "gpu", "gpus", "cards", "idle_cards",
+    "read_as",
 )  # fmt: skip
 """In what a format that fits may differ: where it lies on the cards at hand is no matter."""
 

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.knowledge.types import Format, Gpu, Knowledge, KvType
-from advisor.remedies.assessment import outlook_of
+from advisor.remedies.assessment import on_some, outlook_of
 from advisor.remedies.option import EFFORTS, Base, Effort, Option, Remedy, cards_hold, make_option
 from advisor.runtimes.commands import can_tell
 from advisor.scenario import Scenario, is_usual_split, offloads, support
@@ -328,7 +328,7 @@ def _mark_best(group: Sequence[Option], marks: Mapping[str, set[str]]) -> None:
 def that_divide(base: Base, scenario: Scenario) -> Scenario | None:
     """The most of the cards that work on each token together and hold it; None where none do."""
     for count in range(0 if scenario.cards else scenario.gpus - 1, 1, -1):
-        other = replace(scenario, gpus=count, idle_cards=scenario.gpus - count)
+        other = on_some(scenario, count)
         if is_usual_split(other) and cards_hold(base, other):
             return other
     return None

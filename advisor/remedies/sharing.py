@@ -1,31 +1,40 @@
-"""The cards at hand otherwise: fewer of them, copies side by side, or groups in stages."""
+"""The cards at hand otherwise: fewer of them, copies side by side, or groups in stages.
+
+A request is answered on the fewest that hold it and are as fast as all: cards that are dealt whole
+layers take turns, and a small model gains nothing from more of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
+from operator import attrgetter
 
 from msgspec.structs import replace
 
 from advisor.estimator import free_bytes
 from advisor.estimator.limits import spare_bytes
+from advisor.knowledge.types import Knowledge
 from advisor.remedies.assessment import (
+    Outlook,
     attending_apart,
     copies_heads,
     in_stages,
+    on_some,
     outlook_of,
     singly,
+    speed_when_full,
 )
 from advisor.remedies.option import Base, Option, Remedy, cards_hold, make_option
 from advisor.remedies.search import Plan, bounds, proved, smaller_caches, that_divide, with_cache
-from advisor.scenario import (
-    Scenario,
-    is_usual_split,
-    offloads,
-    split_of,
-    split_ways,
-    with_batch,
-)
+from advisor.scenario import Scenario, is_usual_split, offloads, split_of, split_ways, with_batch
+from advisor.scenario.figures import Speed, certainty_of
+from advisor.units import rate
+
+_USUAL = frozenset({"sure", "unverified"})
+_NOTICED_S, _MOST_TRIED = 5, 3
+_OF_CARDS = frozenset({"gpu", "gpus", "split", "stages"})
+_quickest = attrgetter("bandwidth_bytes_s", "vram_bytes", "name")
 
 
 def _fewer(base: Base, *_: object) -> Iterator[Option]:
@@ -48,7 +57,7 @@ def _fewest(base: Base) -> Iterator[Option]:
     """The fewest, half at most, that hold all that the cards do, up to those with room."""
     scenario = base.scenario
     for count in range(1, scenario.gpus // 2 + 1):
-        other = replace(scenario, gpus=count, idle_cards=scenario.gpus - count)
+        other = on_some(scenario, count)
         if is_usual_split(other) and cards_hold(base, other, roomy=True):
             option = make_option(base, FEWER, {"gpus": count}, other)
             held, now = (m.held_sequences or scenario.batch for m in (option.memory, base.memory))
@@ -130,3 +139,125 @@ def _in_stages(base: Base, *_: object) -> Iterator[Option]:
 
 
 STAGES = Remedy("share-in-stages", frozenset({"stages"}), "setting", _in_stages)
+
+
+# ---- the fewest that do as well
+
+
+def on_fewest(base: Base) -> Base:
+    """Give the request on as few of its cards as hold it with room and are no slower."""
+    own, found = base.scenario, fewest(base.scenario, base.knowledge)
+    if found is own or base.request.split:
+        return base
+    now = outlook_of(found, base.knowledge)
+    fewer = replace(base, scenario=found, memory=now.memory, speed=now.speed)
+    said = (*own.read_as, *_said(base, fewer))
+    return replace(fewer, scenario=replace(found, read_as=said))
+
+
+def _said(base: Base, fewer: Base) -> Iterator[str]:
+    """Say that the others gain nothing, or what they do gain, and how they are all used."""
+    own, count = base.scenario, fewer.scenario.gpus
+    speeds = [rate(one.speed.decode_tok_s.estimate) for one in (fewer, base) if one.speed]
+    told = f" ({speeds[0]} tok/s against {speeds[1]})" if len({*speeds}) > 1 else ""
+    which, many = ("it alone is", "One") if count == 1 else ("they alone are", str(count))
+    verb = "is" if count == 1 else "are"
+    yield (
+        f"{many} of the {own.gpus} cards {verb} enough and no slower than all of them{told}, so "
+        f"{which} used. `--split {split_of(own)}` takes them all."
+    )
+    last = [_full(one) for one in (fewer, base)]
+    waits = [one.first_token_s.estimate for one in last if one and one.first_token_s]
+    if len(waits) > 1 and waits[0] - waits[1] >= _NOTICED_S:
+        yield (
+            f"All of them would read the longest prompt in about {waits[1]:.0f} s instead of "
+            f"{waits[0]:.0f} s."
+        )
+
+
+def _full(one: Base) -> Speed | None:
+    return speed_when_full(one.scenario, one.memory, one.speed, one.knowledge)
+
+
+def options_on_fewest(base: Base, now: Base, options: Sequence[Option]) -> tuple[Option, ...]:
+    """Give what-ifs of the cards at hand on as few of them, less what is the request itself now."""
+    found = (_option(base, option) for option in options)
+    own = (now.scenario.gpu, now.scenario.gpus)
+    same = (FEWER.action, *own)
+    return tuple(o for o in found if (o.action, o.scenario.gpu, o.scenario.gpus) != same)
+
+
+def names_cards(change: Mapping[str, object]) -> bool:
+    """Whether a change says which cards it takes and how, so that it takes them all."""
+    return not _OF_CARDS.isdisjoint(change)
+
+
+def _option(base: Base, option: Option) -> Option:
+    after, at_hand = option.scenario, not (base.request.split or names_cards(option.change))
+    found = fewest(after, base.knowledge) if option.fits and at_hand else after
+    if found is after:
+        return option
+    then = outlook_of(found, base.knowledge)
+    return replace(
+        option,
+        scenario=found,
+        memory=then.memory,
+        speed=then.speed,
+        margin=then.margin,
+        alone=then.facts,
+    )
+
+
+def fewest(scenario: Scenario, knowledge: Knowledge) -> Scenario:
+    """Give a scenario on the fewest cards that do as well; as it is where none do."""
+    told = scenario.split or scenario.stages or offloads(scenario)
+    if told or scenario.gpus == 1 or not is_usual_split(scenario):
+        return scenario
+    now = outlook_of(scenario, knowledge)
+    if not now.fits or (now.speed is None and split_of(scenario) != "layer"):
+        return scenario
+    tried = islice((one for one in _on_fewer(scenario) if _holds(now, one, knowledge)), _MOST_TRIED)
+    return next((one for one in tried if _as_good(now, scenario, one, knowledge)), scenario)
+
+
+def _holds(now: Outlook, other: Scenario, knowledge: Knowledge) -> bool:
+    """Whether fewer cards hold it with room: a cheap test before the estimate."""
+    if not is_usual_split(other) or now.memory.weights_bytes > _most(other):
+        return False
+    free = free_bytes(other, knowledge)
+    return free is not None and free >= spare_bytes(other, knowledge)
+
+
+def _most(other: Scenario) -> int:
+    return (other.gpu.vram_bytes or 0) * other.gpus if other.gpu else 0
+
+
+def _on_fewer(scenario: Scenario) -> Iterator[Scenario]:
+    """List what holds fewer of the cards: of unequal ones equal ones alone, the quickest."""
+    if not scenario.cards:
+        return (on_some(scenario, count) for count in range(1, scenario.gpus))
+    known = [card for card in scenario.cards if card.bandwidth_bytes_s and card.vram_bytes]
+    best = max(known, key=_quickest, default=None)
+    alike = sum(card is best for card in scenario.cards)
+    return (on_some(scenario, count, best) for count in range(1, alike + 1) if best)
+
+
+def _as_good(now: Outlook, scenario: Scenario, other: Scenario, knowledge: Knowledge) -> bool:
+    """Whether fewer cards hold as many requests, with room and certainty, and are no slower."""
+    then = outlook_of(other, knowledge)
+    if then.margin != "ample":
+        return False
+    held = [m.held_sequences or scenario.batch for m in (then.memory, now.memory)]
+    if held[0] < held[1] or certainty_of(then.memory) not in _USUAL:
+        return False
+    return _no_slower(then.speed, now.speed) and _no_slower(
+        speed_when_full(other, then.memory, then.speed, knowledge),
+        speed_when_full(scenario, now.memory, now.speed, knowledge),
+    )
+
+
+def _no_slower(then: Speed | None, now: Speed | None) -> bool:
+    if then is None or now is None:
+        return then is now
+    ends = [(one.decode_tok_s.estimate, one.total_tok_s) for one in (then, now)]
+    return all(after >= before for after, before in zip(*ends, strict=True))

@@ -35,11 +35,13 @@ _ALIKE = 10**8
 
 
 def _drafts(base: Base, *_: object) -> Iterator[Option]:
-    """A relative small enough to draft for this model, where the framework can use one."""
+    """A relative small enough to draft for this model, where no head was trained for that."""
     scenario = base.scenario
     if not (base.fits and scenario.framework.speculative and scenario.draft_model is None):
         return
     if support.no_drafting(scenario) or ASSISTANT in scenario.model.companions:
+        return
+    if trained_head(scenario):
         return
     gguf = runtime_of(scenario.framework).gguf_alone
     reads_text = scenario.model.modality == "text" or (gguf and scenario.model.modality == "vision")

@@ -100,7 +100,7 @@ def _answered(
         return diagnosed(read, settings, unknown, None), [_question(unknown, advisor.knowledge)]
     request = replace(Request(), **settings)
     try:
-        answer = advisor.advise(request, complete=True)
+        answer = advisor.advise(request, complete=True, all_cards=True)
     except UserError as refused:  # what was read is shown all the same
         return diagnosed(read, settings, {}, None), [refused]
     doc = document(answer, templates=templates)
@@ -109,7 +109,8 @@ def _answered(
     if not short or request.reserve_gib is not None:
         return made, []
     reserve = _reserve(short, doc, request, advisor)
-    as_it_was = advisor.advise(replace(request, reserve_gib=reserve), complete=True)
+    kept = replace(request, reserve_gib=reserve)
+    as_it_was = advisor.advise(kept, complete=True, all_cards=True)
     return held_by_others(made, short, reserve, document(as_it_was, templates=templates)), []
 
 
@@ -117,9 +118,10 @@ def _reserve(short: float, doc: Advice, request: Request, advisor: Advisor) -> f
     """Give what others must hold of each card, GiB, so that so many bytes less are usable."""
     card = doc.memory.per_gpu[0]
     first = card.capacity_bytes - card.usable_bytes + short
-    tried = advisor.advise(replace(request, reserve_gib=first / GIB)).memory.per_gpu[0]
-    kept = card.usable_bytes - short - tried.usable_bytes
-    return max(0.0, round((first - kept) / GIB, 2))
+    kept = replace(request, reserve_gib=first / GIB)
+    tried = advisor.advise(kept, all_cards=True).memory.per_gpu[0]
+    over = card.usable_bytes - short - tried.usable_bytes
+    return max(0.0, round((first - over) / GIB, 2))
 
 
 def _starts(read: Log, request: Request, advisor: Advisor) -> str | None:
@@ -127,7 +129,7 @@ def _starts(read: Log, request: Request, advisor: Advisor) -> str | None:
     longest = read.figure("max_context")
     if not longest or longest < 1 or not read.causes:
         return None
-    answer = advisor.advise(replace(request, context=int(longest)))
+    answer = advisor.advise(replace(request, context=int(longest)), all_cards=True)
     commands = commands_for(answer.scenario, answer.memory)
     return commands[0].text if commands else None
 

@@ -19,6 +19,8 @@ _NOT_OF_THE_CARD = ("system-memory", "no-bfloat16")
 _SCHEMA = 1
 _OF_THE_CACHE = ("cache-too-small", "no-cache-room")
 _ALL_PERCENT = 99.5
+_BYTES_OF_IMAGES = 2
+"""Of each parameter of the part that reads images, whose files are of 16 bits."""
 Unit = Literal["bytes", "tokens", "layers", "%"]
 
 
@@ -136,11 +138,12 @@ def _pairs(log: Log, doc: Advice | None) -> Iterator[_Pair]:
     yield "others", "bytes", log.on_cards("others"), None, None
     yield "claimed", "bytes", log.figure("claimed"), *ours.memory("usable_bytes")
     yield "required", "bytes", log.figure("required"), ours.whole("required", "host_all"), None
-    size = ours.whole("weights", "host_weights")
-    yield "model_size", "bytes", log.figure("model_size"), size, None
-    yield "weights", "bytes", log.on_cards("weights"), *ours.memory("weights_bytes")
+    yield "model_size", "bytes", log.figure("model_size"), ours.stored(), None
+    seeing = ours.sees() if log.text("weights_of") else 0
+    every, fullest = (value and value - seeing for value in ours.memory("weights_bytes"))
+    yield "weights", "bytes", log.on_cards("weights"), every, fullest
     yield "weights_in_ram", "bytes", log.in_ram("weights"), ours.whole("host_weights"), None
-    yield "cache", "bytes", _sum(log, "cache", "cache_state"), *ours.memory("kv_cache_bytes")
+    yield "cache", "bytes", _cache(log), *ours.memory("kv_cache_bytes")
     yield "cache_in_ram", "bytes", log.in_ram("cache"), ours.whole("host_kv_cache"), None
     whole = ours.whole("kv_cache", "host_kv_cache")
     yield "cache_whole", "bytes", log.figure("cache_whole"), whole, None
@@ -161,6 +164,14 @@ def _pairs(log: Log, doc: Advice | None) -> Iterator[_Pair]:
 def _sum(log: Log, *names: str) -> float | None:
     found = [value for name in names if (value := log.on_cards(name)) is not None]
     return sum(found) if found else None
+
+
+def _cache(log: Log) -> float | None:
+    """Give the cache on the cards; where one failed, with the part that found no room."""
+    held, cause = _sum(log, "cache", "cache_state"), log.cause()
+    found = held is not None and cause is not None and cause.cause == "cache"
+    failed = log.apart("asked", "cache") if found else 0.0
+    return held + failed if held is not None else None
 
 
 class _Ours:
@@ -186,6 +197,17 @@ class _Ours:
         in_ram = (memory.host_weights_bytes, memory.host_kv_cache_bytes, memory.host_compute_bytes)
         every = {"host_all": sum(in_ram)}
         return sum(every[one] if one in every else getattr(memory, f"{one}_bytes") for one in parts)
+
+    def sees(self) -> float:
+        """Give the part that reads images, in a file of its own."""
+        return _BYTES_OF_IMAGES * self._doc.scenario.model.vision_parameters if self._doc else 0.0
+
+    def stored(self) -> float | None:
+        """Give the file of the model: an embedding that is the output too once, no images."""
+        bits = self._doc.memory.bits_per_weight if self._doc else None
+        if self._doc is None or bits is None:
+            return None
+        return bits * self._doc.scenario.model.parameters / 8 - self.sees()
 
     def one_sequence(self) -> float | None:
         """Give the cache of one sequence on the fullest card."""
@@ -216,7 +238,10 @@ class _Ours:
     def on_card_percent(self) -> float | None:
         """Give the share of what is needed that lies on the cards."""
         on_cards, whole = self.whole("required"), self.whole("required", "host_all")
-        return None if on_cards is None or not whole else round(100 * on_cards / whole)
+        if self._doc is None or on_cards is None or not whole:
+            return None
+        usable = self._doc.memory.usable_bytes
+        return round(100 * (on_cards if usable is None else min(on_cards, usable)) / whole)
 
 
 def diagnosed(

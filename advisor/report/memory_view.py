@@ -353,5 +353,25 @@ WRITERS: Mapping[str, Writer] = {
 
 def copies(doc: Advice, setup: SetupDoc) -> str:
     """Count the setups that the cards at hand could run side by side, where several ask."""
-    count = 1 if doc.scenario.cards or setup.batch == 1 else doc.scenario.gpus // setup.gpus
+    count = 1 if doc.scenario.cards or setup.batch == 1 else all_cards(doc) // setup.gpus
     return str(count) if count > 1 else ""
+
+
+def all_cards(doc: Advice) -> int:
+    """Count the cards there are, with those that are left out."""
+    return doc.scenario.gpus + len(doc.scenario.idle_cards)
+
+
+def cards_word(doc: Advice, count: int) -> str:
+    """Name the words for fewer of the cards that are used, more of those there are, or others."""
+    if count < doc.scenario.gpus:
+        return "change.one_of" if count == 1 else "change.some_of"
+    return "change.more_of" if count <= all_cards(doc) else "change.gpus"
+
+
+def some_of(doc: Advice, name: str) -> str:
+    """Name those of the cards that are used; empty where all are."""
+    used, idle = doc.scenario.gpus, doc.scenario.idle_cards
+    if {*idle} == {name}:
+        return say("card.of" if used > 1 else "card.one_of", n=used, all=all_cards(doc), card=name)
+    return say("card.alone", card=name) if used == 1 and idle else ""

@@ -11,6 +11,7 @@ from advisor.knowledge.catalogue import TOGETHER
 from advisor.knowledge.names import line_of
 from advisor.remedies import is_uncertain, settings_of, told_by
 from advisor.report import figures as f
+from advisor.report import memory_view
 from advisor.report.figures import counted, flag, known, say
 from advisor.report.memory_view import copies, fewer_held, layers_of, released, runs, sequences_in
 from advisor.report.views import View, article
@@ -85,7 +86,7 @@ def _second(doc: Advice, setup: SetupDoc) -> str:
 def _at_hand(doc: Advice, setup: SetupDoc) -> int:
     """Count the cards of the request that the changed setup keeps."""
     each = doc.scenario.cards
-    return sum(card.name == setup.gpu for card in each) or doc.scenario.gpus
+    return sum(card.name == setup.gpu for card in each) or memory_view.all_cards(doc)
 
 
 def _extra_cards(extra: int) -> str:
@@ -172,10 +173,7 @@ def differences(doc: Advice, setup: SetupDoc) -> Iterator[tuple[str, str]]:
         more = setup.gpu == card or any(setup.gpu == c.name for c in asked.cards)
         together = setup.gpu or ""
         unequal = TOGETHER in together
-        fewer = more and setup.gpus < asked.gpus
-        name = (
-            ("change.one_of" if setup.gpus == 1 else "change.some_of") if fewer else "change.gpus"
-        )
+        name = memory_view.cards_word(doc, setup.gpus) if more else "change.gpus"
         words = together if unequal else say(name, n=setup.gpus, card=together)
         yield "gpus" if more or unequal else "gpu", words
     if setup.model != asked.model.name:
@@ -278,6 +276,7 @@ WRITERS: Mapping[str, Callable[[Advice, Recommendation], str]] = {
     "option.quality_unknown": lambda d, i: flag(
         _quality_change(d, i) is None and i.after.weights_bytes <= d.memory.weights_bytes
     ),
+    "option.other_count": lambda d, i: flag(i.setup.gpus != d.scenario.gpus),
     "option.several": lambda _, i: flag(i.setup.gpus > 1),
     "option.second_gpu": lambda d, i: _second(d, i.setup),
     "option.same_family": lambda d, i: flag(i.setup.model_family == d.scenario.model.family),
@@ -330,8 +329,9 @@ class OptionView(View):
 
 def _summary(s: OptionView, before: Figure | None) -> str:
     memory = f"{s['option.before_required'].removesuffix(' GiB')} -> {s['option.required']}"
-    kind = "line.free" + ".some" * bool(s["option.several"]) + ".thin" * bool(s["option.thin"])
-    free = say(kind, size=s["option.headroom"]) if s["option.headroom"] else ""
+    some = (".of" if s["option.other_count"] else ".some") if s["option.several"] else ""
+    kind = "line.free" + some + ".thin" * bool(s["option.thin"])
+    free = (room := s["option.headroom"]) and say(kind, size=room, n=s["option.gpus"])
     kind = "line.ram" + ".of" * bool(s["option.all_ram"])
     ram = s["option.host_ram"] and say(kind, size=s["option.host_ram"], all=s["option.all_ram"])
     point = _drafted(s) or s["option.speed_point"]
@@ -349,8 +349,8 @@ def _quality(s: OptionView) -> str:
     if s["option.quality_cost"]:
         share = s["option.quality_cost"]
         said = say("line.loss" if share[0].isdigit() else "line.loss.tiny", share=share)
-        of_cache = settings_of(s["option.family"]) == {"kv_cache"}
-        return said if of_cache else f"{said} {say('line.measured-on')}"
+        size = "" if settings_of(s["option.family"]) == {"kv_cache"} else s["option.quality_of"]
+        return f"{said} {say('line.measured-on', one=article(size), size=size)}" if size else said
     if s["option.quality_gain"]:
         return say("line.gain", points=s["option.quality_gain"].removesuffix(" %"))
     return say("line.same" if s["option.quality_same"] else "line.unmeasured")

@@ -51,7 +51,7 @@ def _cards(doc: Advice) -> str:
     if gpu is None:
         return say("card.none")
     if not each:
-        return cards_named(gpu.name, doc.scenario.gpus)
+        return memory.some_of(doc, gpu.name) or cards_named(gpu.name, doc.scenario.gpus)
     return f.listed([cards_named(run[0].name, len(run)) for run in _kinds(each)])
 
 
@@ -349,6 +349,7 @@ WRITERS: Mapping[str, Writer] = {
     "weights.slow_kernels": lambda d: flag(bool(d.facts.get("weights.slow_kernels"))),
     "weights.nominal_why": _nominal_why,
     "weights.nominal_above": lambda d: flag(_nominal_above(d)),
+    "request.all_gpus": lambda d: str(memory.all_cards(d)),
     "request.several_gpus": lambda d: flag(d.scenario.gpus > 1),
     "request.context_beyond_training": lambda d: flag(_beyond_training(d)),
     "request.several_sequences": lambda d: flag(d.scenario.batch > 1),

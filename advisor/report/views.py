@@ -215,7 +215,7 @@ _PARTS = {
     "split": "rough.split",
     "runtime": "rough.runtime",
 }
-_SPELLED_WITH_A_VOWEL = "aefhilmnorsx"
+_SPELLED_WITH_A_VOWEL = "aefhilmnorsx8"
 
 
 def _head(note: str | None) -> str:

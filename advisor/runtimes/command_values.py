@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -17,7 +17,6 @@ from advisor.scenario import (
     Scenario,
     capability,
     claimed_share,
-    is_usual_split,
     pipeline_ranks,
     sequences_of_a_rank,
     split_of,
@@ -28,7 +27,7 @@ from advisor.scenario.figures import Memory
 from advisor.scenario.images import image_limit, read_size
 from advisor.scenario.settings import DEFAULT_UBATCH
 
-_PLAIN_CACHE, _CACHE_PAGE = frozenset({"f16", "auto"}), 256
+PLAIN_CACHE, _CACHE_PAGE = frozenset({"f16", "auto"}), 256
 _UNSTATED_CONTEXT = 2_048
 """What vLLM and SGLang assume of a model whose config.json names no length."""
 
@@ -94,7 +93,7 @@ class Started(Struct, frozen=True):
     @property
     def kv_set(self) -> bool:
         """Whether the cache has another type than the one used when nothing is said."""
-        return not {self.scenario.kv_cache_k.name, self.scenario.kv_cache_v.name} <= _PLAIN_CACHE
+        return not {self.scenario.kv_cache_k.name, self.scenario.kv_cache_v.name} <= PLAIN_CACHE
 
 
 def shares_of(scenario: Scenario, memory: Memory | None) -> Shares | None:
@@ -120,34 +119,12 @@ def _logical_batch(scenario: Scenario) -> str | None:
     return str(scenario.ubatch) if whole or scenario.ubatch > LOGICAL_BATCH else None
 
 
-def needed_settings(scenario: Scenario) -> Iterator[str]:
-    """Name the settings without which a program would run something else."""
-    yield "context"
-    values: Mapping[str, bool] = {
-        "batch": scenario.batch > 1,
-        "gpus": scenario.gpus > 1 and not scenario.cards,
-        "split": not is_usual_split(scenario),
-        "kv_cache_k": scenario.kv_cache_k.name not in _PLAIN_CACHE,
-        "kv_cache_v": scenario.kv_cache_v.name not in _PLAIN_CACHE,
-        "ubatch": scenario.ubatch != DEFAULT_UBATCH,
-        "gpu_layers": scenario.gpu_layers is not None,
-        "cpu_experts": scenario.cpu_experts > 0,
-        "flash_attention": not scenario.flash_attention and _may_flash(scenario),
-        "kv_unified": not scenario.kv_unified and scenario.batch > 1,
-        "swa_full": scenario.swa_full,
-        "text_only": bool(scenario.text_only),
-        "draft_model": scenario.draft_model is not None,
-        "mtp": scenario.mtp > 0,
-        "backend": _devices(scenario) is not None,
-    }
-    yield from (key for key, stated in values.items() if stated)
-
-
-def _may_flash(scenario: Scenario) -> bool:
+def may_flash(scenario: Scenario) -> bool:
+    """Whether the framework may attend with flash kernels."""
     return scenario.framework.flash_attention is not False
 
 
-def _devices(scenario: Scenario) -> str | None:
+def devices(scenario: Scenario) -> str | None:
     """Name the devices of a back end that is not the vendor's own (Vulkan0, Vulkan1 ...)."""
     gpu, backend = scenario.gpu, scenario.backend
     if gpu is None or backend is None or backend == default_backend(gpu):
@@ -184,6 +161,16 @@ def _draft(started: Started) -> str | None:
     return held or draft.hf_id or f"./{capability.file_word(draft.name)}"
 
 
+def _gguf_of(started: Started) -> str | None:
+    """The repository that a GGUF file was made from: config and tokenizer lie there."""
+    packed = started.scenario.precision.kind == "gguf" and not started.as_held
+    return started.scenario.model.hf_id if packed else None
+
+
+def _at(seen: str | None) -> str | None:
+    return seen and seen.replace(":", "@")
+
+
 def _ggml(model: Model) -> str:
     return model.companions.get("ggml") or capability.file_word(model.name)
 
@@ -205,7 +192,7 @@ def _stated(value: object) -> str | None:
 
 
 def _kv(started: Started, name: str) -> str | None:
-    if name in _PLAIN_CACHE:
+    if name in PLAIN_CACHE:
         return None
     words = started.program.kv_types
     return _stated(words.get(name) if words else name)
@@ -250,9 +237,8 @@ def _rank_slots(started: Started) -> int:
 def _fraction(started: Started) -> str | None:
     """The share of the card that the server claims by default, or less where it is shared."""
     claimed, shares = claimed_share(started.scenario), started.shares
-    if claimed is None:
-        return None
-    return f"{min(claimed, shares.whole / 100) if shares else claimed:g}"
+    least = claimed and (min(claimed, shares.whole / 100) if shares else claimed)
+    return None if least is None else f"{least:g}"
 
 
 def _lowered(started: Started) -> str | None:
@@ -273,7 +259,8 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "gguf": lambda s: capability.gguf(s.scenario.model, s.scenario.precision),
     "gguf_seen": lambda s: s.gguf_seen,
     "gguf_own": lambda s: None if s.gguf_seen or VALUES["mlx_at"](s) else VALUES["gguf"](s),
-    "gguf_at": lambda s: (s.gguf_seen or "").replace(":", "@") or None,
+    "gguf_at": lambda s: _at(s.gguf_seen),
+    "gguf_of": _gguf_of,
     "mlx_at": lambda s: s.repository if s.scenario.precision.family == "mlx" else None,
     "model_key": lambda s: capability.file_word(s.scenario.model.name).casefold(),
     "draft_key": lambda s: _of_draft(s, lambda m, _: capability.file_word(m.name).casefold()),
@@ -312,10 +299,12 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "card_shares": _card_shares,
     "cuda_devices": lambda s: _visible(s, "CUDA"),
     "hip_devices": lambda s: _visible(s, "ROCm"),
-    "devices_named": lambda s: _devices(s.scenario),
+    "cuda_kept": lambda s: VALUES["cuda_devices"](s) if s.scenario.idle_cards else None,
+    "hip_kept": lambda s: VALUES["hip_devices"](s) if s.scenario.idle_cards else None,
+    "devices_named": lambda s: devices(s.scenario),
     "draft_model": _draft,
     "draft_gguf_seen": lambda s: _of_draft(s, capability.seen_gguf),
-    "draft_gguf_at": lambda s: (_of_draft(s, capability.seen_gguf) or "").replace(":", "@") or None,
+    "draft_gguf_at": lambda s: _at(_of_draft(s, capability.seen_gguf)),
     "draft_gguf": lambda s: _of_draft(s, capability.own_gguf),
     "draft_folder": lambda s: _of_draft(s, capability.folder_name),
     "mtp": lambda s: _count(s.scenario.mtp, unless=0),
@@ -366,8 +355,8 @@ _SWITCHES: Mapping[str, Callable[[Started], bool]] = {
     "full_window_cache": lambda s: s.scenario.swa_full,
     "several_cards": lambda s: s.scenario.gpus > 1,
     "uneven_memory": _uneven,
-    "one_of_several": lambda s: s.scenario.gpus == 1 and s.scenario.idle_cards > 0,
-    "not_the_makers": lambda s: _devices(s.scenario) is not None,
+    "one_of_several": lambda s: s.scenario.gpus == 1 and bool(s.scenario.idle_cards),
+    "not_the_makers": lambda s: devices(s.scenario) is not None,
     "shares_layers": lambda s: _shared(s) == "layer",
     "shares_tensors": lambda s: _shared(s) == "tensor",
     "shares_requests": lambda s: _shared(s) == "dp-attention",

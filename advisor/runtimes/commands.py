@@ -6,7 +6,7 @@ What a program takes, and how it is written, stands there; this module only know
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -15,16 +15,19 @@ from advisor.knowledge.programs import CommandPart, CommandPiece, Program
 from advisor.knowledge.types import Framework
 from advisor.memo import Kept
 from advisor.runtimes.command_values import (
+    PLAIN_CACHE,
     VALUES,
     Shares,
     Started,
+    devices,
     holds,
-    needed_settings,
+    may_flash,
     shares_of,
 )
-from advisor.scenario import Key, Scenario, size_key, takes
+from advisor.scenario import Key, Scenario, is_usual_split, size_key, takes
 from advisor.scenario.capability import folder_name, gguf, repository_of, seen_gguf
 from advisor.scenario.figures import Memory
+from advisor.scenario.settings import DEFAULT_UBATCH
 from advisor.units import shell_word
 
 _NO_REASON = "No option for it is known."
@@ -109,6 +112,29 @@ def command_for(
     return found[0].text if found else ""
 
 
+def needed_settings(scenario: Scenario) -> Iterator[str]:
+    """Name the settings without which a program would run something else."""
+    yield "context"
+    values: Mapping[str, bool] = {
+        "batch": scenario.batch > 1,
+        "gpus": scenario.gpus > 1 and not scenario.cards,
+        "split": not is_usual_split(scenario),
+        "kv_cache_k": scenario.kv_cache_k.name not in PLAIN_CACHE,
+        "kv_cache_v": scenario.kv_cache_v.name not in PLAIN_CACHE,
+        "ubatch": scenario.ubatch != DEFAULT_UBATCH,
+        "gpu_layers": scenario.gpu_layers is not None,
+        "cpu_experts": scenario.cpu_experts > 0,
+        "flash_attention": not scenario.flash_attention and may_flash(scenario),
+        "kv_unified": not scenario.kv_unified and scenario.batch > 1,
+        "swa_full": scenario.swa_full,
+        "text_only": bool(scenario.text_only),
+        "draft_model": scenario.draft_model is not None,
+        "mtp": scenario.mtp > 0,
+        "backend": devices(scenario) is not None,
+    }
+    yield from (key for key, stated in values.items() if stated)
+
+
 def can_tell(scenario: Scenario, setting: str) -> bool:
     """Whether the command that is shown says a setting; true where no command is sourced."""
     found = commands_for(scenario)
@@ -173,7 +199,7 @@ def _unpublished(started: Started, text: str) -> str:
     if started.repository or folder_name(model, precision) not in text:
         return ""
     of_its_own = scenario.framework.memory_model in _OWN_MAKERS
-    return scenario.framework.memory_model if of_its_own else "unpacked" if whole else "packed"
+    return "unpacked" if whole else scenario.framework.memory_model if of_its_own else "packed"
 
 
 def _has_images(scenario: Scenario, text: str) -> bool:
@@ -183,7 +209,7 @@ def _has_images(scenario: Scenario, text: str) -> bool:
 
 
 _HUB = "hf.co/"
-_OWN_MAKERS = frozenset({"mlx", "exllama"})
+_OWN_MAKERS = frozenset({"mlx", "exllama", "tensorrt-llm"})
 """Families of runtimes with a converter of their own."""
 
 

@@ -74,8 +74,8 @@ class Scenario(Stated, frozen=True):
     """Sequences that a server is told to take in at most; 0: as many as it does by default."""
     stands_in: bool = False
     """The framework is only the nearest to the program that was named."""
-    idle_cards: int = 0
-    """Cards of the machine that are left out, which a program that takes all must be told."""
+    idle_cards: tuple[str, ...] = ()
+    """Cards that are left out, which a program that takes all must be told."""
 
 
 _NAMES = Scenario.__struct_fields__

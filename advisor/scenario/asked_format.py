@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Final
 
 from advisor.errors import RequestError
@@ -20,6 +21,7 @@ from advisor.reading.format_patterns import (
     why_unread,
 )
 from advisor.reading.known import read_format
+from advisor.reading.published import packed_config, packings_of
 from advisor.scenario import support
 from advisor.scenario.setting_kinds import is_sixteen, stated
 from advisor.scenario.settings import Request
@@ -33,6 +35,14 @@ USUAL = "the usual format"
 """Stands for what a runtime takes where nobody names a format (``Framework.usual_formats``)."""
 
 
+@cache  # 1.3 of a plan
+def kinds_of(hf_id: str) -> frozenset[tuple[str, object]]:
+    """Give the kinds of formats that a model's known files are of, as kernels tell them apart."""
+    held = {"": hf_id, **packings_of(hf_id)}
+    told = ((name, packed_config(repository).get("scheme")) for name, repository in held.items())
+    return frozenset((name, kind) for name, kind in told if kind)
+
+
 def formats_named(text: str, knowledge: Knowledge) -> tuple[Format, ...]:
     """List the formats a precision stands for: one, or all of a family name such as INT4.
 
@@ -44,6 +54,13 @@ def formats_named(text: str, knowledge: Knowledge) -> tuple[Format, ...]:
         return read_format(knowledge, text).formats
     meant = (f for f in knowledge.formats.values() if f.class_bits == bits and f.offered)
     return tuple(f for f in meant if not (f.floats and support.is_other(f, text)))
+
+
+def released_of(text: str, model: Model, knowledge: Knowledge) -> tuple[Format, ...]:
+    """List the formats of as many bits as a family name says that a model is released in."""
+    bits = support.family_bits(text)
+    released = (*model.native_formats, *((model.held_format,) if model.held_format else ()))
+    return tuple(f for f in (knowledge.formats[n] for n in released) if f.class_bits == bits)
 
 
 def formats_for(text: str, model: Model | None, knowledge: Knowledge) -> tuple[Format, ...]:

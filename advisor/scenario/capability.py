@@ -390,7 +390,7 @@ def _library_tag(model: Model, precision: Format, *, loaded: bool = True) -> Tag
     from advisor.reading.format_patterns import tag_of  # noqa: PLC0415  of one framework
 
     own = model.stored or "gguf" in (model.hf_id or "gguf").casefold()
-    tag = None if own else tag_of(model.name, precision.name)
+    tag = None if own else tag_of(model.name, (precision.name, *precision.aliases))
     other = tag and tag.listed_bytes and "qat" not in tag.name and seen_gguf(model, precision)
     return None if loaded and other else tag
 

@@ -24,9 +24,11 @@ from advisor.scenario.asked_format import (
     formats_named,
     has_room,
     is_family,
+    kinds_of,
+    released_of,
 )
 from advisor.scenario.capability import has_slow_kernels, is_obtainable, makes, repository_of
-from advisor.scenario.instead import Asked, CannotRunError
+from advisor.scenario.instead import Asked, CannotRunError, reasons_given
 from advisor.scenario.setting_kinds import is_sixteen
 
 Pair = tuple[Format, Framework]
@@ -90,20 +92,18 @@ class Choices:
         return found and self.held_pair(found, text, model)
 
     def held_pair(self, pair: Pair, text: str, model: Model) -> Pair:
-        """Of a family name (INT4) take the format that somebody is known to publish the model in.
-
-        The best that it runs, floats (of INT4) and slow kernels last; else what was chosen.
-        """
+        """Of a family name (INT4) take a format that is published; floats and slow kernels last."""
         precision, framework = pair
-        if not is_family(text) or is_obtainable(framework, precision, model):
+        own = released_of(text, model, self._knowledge)
+        if not is_family(text) or (is_obtainable(framework, precision, model) and not own):
             return pair
-        meant = formats_named(text, self._knowledge)
-        held = (f for f in meant if self.runs(framework, f) and is_obtainable(framework, f, model))
+        named = formats_named(text, self._knowledge)
+        held = (*own, *(f for f in named if is_obtainable(framework, f, model)))
         best = min(
-            held,
+            (f for f in held if self.runs(framework, f)),
             key=lambda f: (
                 support.is_other(f, text),
-                has_slow_kernels(framework, f, self._sample[0], model),
+                has_slow_kernels(framework, f, self._sample[0], model) + (f not in own),
                 *support.quality_order(f),
             ),
             default=precision,
@@ -177,8 +177,8 @@ def kind_of(model: Model) -> tuple[Hashable, ...]:
         model.modality,
         model.native_formats,
         model.told_format,
-        model.native_dtype,
-        model.shape.dtype,
+        (model.native_dtype, model.shape.dtype),
+        model.hf_id and kinds_of(model.hf_id),
     )
 
 
@@ -385,8 +385,9 @@ def _nothing_runs(
     for precision, one in known or (pairs if framework else ()):
         text = support.never_there(one, gpu) or support.why_not(one, precision, gpu, model)
         reasons.setdefault(text.partition(": ")[2] or text, text)
-    where = f" on {gpu.name}" if gpu else ""
-    listed = "; ".join([*reasons.values()][:3]) or "no framework in the knowledge base does"
+    where = (f" on {gpu.name}" if gpu else "") + (f" in {framework.name}" if framework else "")
+    said = reasons_given(reasons, framework)
+    listed = "; ".join(said[:3]) or "no framework in the knowledge base does"
     if framework and support.unsized(framework, model.shape):
         held = (knowledge.formats[name] for name in framework.formats)
         if not any(has_room(one, gpu, model, cards, knowledge.policy) for one in held):

@@ -121,7 +121,15 @@ class CannotRunError(RequestError):
         if way:
             said = f"What follows is of {way.precision.name} in {way.framework.name}"
             cache = f", whose KV cache is kept as {way.cache} for room" if way.cache else ""
-            self.answered(f"{said}{cache}.", **way.settings)
+            said += f"{cache}{_passed_over(way, ways(), holds)}."
+            self.answered(said + _stated_one(way, iter(ways()), holds), **way.settings)
+
+
+def reasons_given(reasons: Mapping[str, str], framework: Framework | None) -> Sequence[str]:
+    """Leave out of reasons, given with what follows their colon, that the named one runs it not."""
+    named = framework.name if framework else ""
+    told = (f"{named} does not run", f"{named} is not sized") if named else ()
+    return [why if text.startswith(told) else text for why, text in reasons.items()]
 
 
 def _hint(ways: Iterator[Way], holds: Holds, amid: str, *, whole: bool) -> tuple[str, Way | None]:
@@ -166,6 +174,14 @@ def _stated_one(taken: Way, further: Iterator[Way], holds: Holds) -> str:
             if held.missing is None and not (held.beside or held.thin or held.cache):
                 return f" {way.named}{held.said}: {way.told}"
     return ""
+
+
+def _passed_over(taken: Way, ways: Iterable[Way], holds: Holds) -> str:
+    """Say what comes nearer in the framework that is taken, where that does not fit."""
+    nearest = next((way for way in ways if way.framework is taken.framework), taken)
+    same = nearest.precision is taken.precision
+    fits = same or holds(nearest).missing is None
+    return "" if fits else f"; {nearest.precision.name} does not fit there"
 
 
 def _may_add(way: Way, beside: str, spare: str) -> bool:

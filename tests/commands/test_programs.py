@@ -16,8 +16,7 @@ from advisor.errors import UserError
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.catalogue import default_backend
 from advisor.knowledge.types import Knowledge
-from advisor.runtimes.command_values import needed_settings
-from advisor.runtimes.commands import Command, commands_for
+from advisor.runtimes.commands import Command, commands_for, needed_settings
 from advisor.scenario import Scenario
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
@@ -184,6 +183,7 @@ def test_a_repository_is_named_only_where_it_holds_or_makes_the_format(
         ("someone/Qwen3-14B-Aurora-GGUF", "hf.co/someone/Qwen3-14B-Aurora-GGUF:Q4_K_M"),
         ("Qwen/Qwen3-14B", "qwen3:14b"),
         ("gemma3:12b", "gemma3:12b"),
+        ("openai/gpt-oss-120b", "gpt-oss:120b"),
     ],
 )
 def test_ollama_runs_what_it_fetches_by_the_name_that_was_asked_for(model: str, runs: str) -> None:
@@ -194,6 +194,14 @@ def test_ollama_runs_what_it_fetches_by_the_name_that_was_asked_for(model: str, 
     placed = made(**asked, gpu_layers=20)[0].text
     assert f"'FROM {runs}' 'PARAMETER num_ctx 8192' 'PARAMETER num_gpu 20' > Modelfile" in placed
     assert "ollama create" in placed
+
+
+@pytest.mark.parametrize("precision", ["FP8", "GPTQ 4-bit"])
+def test_tgi_reads_how_a_file_was_packed_from_its_config(precision: str) -> None:
+    """RedHatAI packs both as compressed-tensors, which ``--quantize gptq`` does not load."""
+    first = made(gpu="A100", model="gemma-3-27b-it", precision=precision, framework="TGI")[0]
+    assert "RedHatAI/" in first.text
+    assert "--quantize" not in first.text
 
 
 def test_code_of_the_model_s_own_is_allowed_where_it_is_needed() -> None:

@@ -12,7 +12,7 @@ from advisor.runtimes.commands import commands_for
 from advisor.scenario.settings import Request
 
 FRACTION = re.compile(
-    r"--(?:gpu-memory-utilization|mem-fraction-static|cuda-memory-fraction"
+    r"--(?:gpu-memory-utilization|mem-fraction-static"
     r"|free_gpu_memory_fraction) (\S+)"
 )
 
@@ -34,7 +34,7 @@ def fraction(gpu: str, framework: str) -> tuple[float | None, float]:
     return float(said[1]) if said else None, share
 
 
-@pytest.mark.parametrize("framework", ["vLLM", "SGLang", "TGI", "TensorRT-LLM"])
+@pytest.mark.parametrize("framework", ["vLLM", "SGLang", "TensorRT-LLM"])
 def test_no_server_claims_what_is_left_to_the_system(framework: str) -> None:
     said, usable = fraction("DGX Spark", framework)
     assert said is not None

@@ -70,6 +70,13 @@ def test_a_gguf_repository_is_served_as_it_was_asked_for(
     assert f"llama-server -hf {served} -c" in pasted(render_text(said), "Run it")
 
 
+def test_vllm_is_told_where_the_config_of_a_gguf_file_lies() -> None:
+    asked = {"gpu": "RTX 4090", "model": "qwen2.5-14b", "framework": "vLLM"}
+    text = doc(**asked, precision="Q4_K_M").commands[0].text
+    assert "-GGUF:Q4_K_M --tokenizer Qwen/Qwen2.5-14B-Instruct --max-model-len" in text
+    assert "--tokenizer" not in doc(**asked, precision="AWQ").commands[0].text
+
+
 def test_a_request_that_does_not_fit_has_no_command_of_its_own() -> None:
     found = doc(gpu="RTX 4090", model="phi-3-medium", precision="FP16")
     assert found.commands == []

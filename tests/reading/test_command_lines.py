@@ -402,6 +402,21 @@ def test_a_variable_that_a_program_does_not_know_stops_nothing() -> None:
     assert not unknown.ignored
 
 
+@pytest.mark.parametrize(
+    ("file", "model", "precision"),
+    [
+        ("DeepSeek-V3-0324-IQ2_K_R4.gguf", "DeepSeek-V3-0324", "IQ2"),
+        ("Qwen3-14B-IQ4_XS_R8.gguf", "Qwen3-14B", "IQ4_XS"),
+    ],
+)
+def test_files_whose_rows_a_fork_interleaved(file: str, model: str, precision: str) -> None:
+    line = f"llama-server -m {file} -fmoe -c 4096"
+    settings = asked_by(read_pasted(line), known()).settings
+    read = read_model(known(), str(settings["model"]))
+    assert read.model.name == model
+    assert str(settings.get("precision", read.precision)).upper().startswith(precision)
+
+
 UNIT = """[Unit]
 Description=llama.cpp server
 
@@ -484,3 +499,18 @@ def test_a_share_of_what_is_free_is_not_taken_for_one_of_the_card() -> None:
     pasted = read_command("lmdeploy serve api_server Qwen/Qwen3-8B --cache-max-entry-count 0.6")
     assert not_sized(pasted) == ["--cache-max-entry-count"]
     assert "gpu_memory_utilization" not in asked_by(pasted, known()).settings
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "llama-server -m Qwen3-8B-Q8_0.gguf -c 32k",
+            ["-c takes a whole number: write 32000, not 32k."],
+        ),
+        ("llama-server -m Qwen3-8B-Q8_0.gguf -c 32768", []),
+        ("vllm serve Qwen/Qwen3-8B --max-model-len 32k", []),
+    ],
+)
+def test_a_number_that_only_some_parsers_read_is_told(text: str, told: list[str]) -> None:
+    assert [note for note in asked(text).not_sized if "whole number" in note] == told

@@ -214,3 +214,88 @@ def test_the_short_table_of_rocm_smi_is_known_and_tells_no_card(row: str) -> Non
     found = read(row)
     assert found.known_lines == 1
     assert settings_of(found, load_knowledge()).unknown["gpu"] == ""
+
+
+def settled(text: str, **stated: object) -> Diagnosis:
+    made, missing = diagnose(text, replace(Request(), **stated), advisor())
+    assert not missing
+    return made
+
+
+METAL = """ggml_metal_device_init: GPU name:   Apple M4
+ggml_metal_device_init: has unified memory    = true
+ggml_metal_device_init: recommendedMaxWorkingSetSize  = {set} MB
+llama_model_load_from_file_impl: using device Metal (Apple M4) (unknown id) - {free} MiB free
+llama_model_loader: loaded meta data with 9 tensors from Qwen3-14B-Q8_0.gguf (version GGUF V3)
+print_info: file type   = Q8_0
+"""
+
+
+@pytest.mark.parametrize(
+    ("working_set", "free", "size"),
+    [("11453.25", "10922", 16), ("26800.60", "25557", 32), ("17179.87", "16384", 24)],
+)
+def test_a_mac_is_one_machine_with_the_memory_that_metal_tells(
+    working_set: str, free: str, size: int
+) -> None:
+    """Its graphics are named twice, and Metal gives a card two thirds to 78 % of the memory."""
+    text = METAL.replace("{set}", working_set).replace("{free}", free)
+    assert settled(text).settings["gpu"] == f"Apple M4:{size}GB"
+
+
+def test_an_error_of_cuda_in_python_is_not_llama_cpps() -> None:
+    said = settled("RuntimeError: CUDA error: out of memory", gpu="RTX 3090", model="qwen3-14b")
+    assert said.program == "transformers"
+    assert read("CUDA error: out of memory").runtime == "llama.cpp"
+
+
+def test_a_tag_in_the_table_of_ollama_needs_no_format() -> None:
+    text = (
+        "NAME             ID              SIZE     PROCESSOR          CONTEXT    UNTIL\n"
+        "qwen3:30b-a3b    0b28110b7a33    25 GB    36%/64% CPU/GPU    16384      4 minutes\n"
+    )
+    said = settled(text, gpu="RTX 4080")
+    assert said.advice is not None
+    assert said.advice.scenario.precision == "Q4_K_M"
+    share = next(row for row in said.comparison if row.figure == "card_percent")
+    assert share.computed is not None
+    assert share.computed < 90, "what has no room on the card is not counted there"
+
+
+def test_the_card_of_so_much_memory_may_be_a_servers() -> None:
+    text = (
+        "HIP out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 191.98 GiB "
+        "of which 1.20 GiB is free."
+    )
+    said = settled(text, model="llama-3.1-405b", precision="FP8", framework="vllm")
+    assert said.settings["gpu"] == "Radeon Instinct MI300X"
+
+
+def test_the_format_of_tgis_arguments_ends_where_it_ends() -> None:
+    text = 'Args { model_id: "mistralai/Mixtral-8x7B-Instruct-v0.1", quantize: Some( Bitsandbytes'
+    found = settings_of(read(f"{text}Nf4, ), num_shard: Some( 2, ) }}"), advisor().knowledge)
+    assert found.settings["precision"] == "NF4"
+
+
+CACHE_FAILED = """load: using device CUDA0 (NVIDIA GeForce RTX 3090) - 23865 MiB free
+load: using device CUDA1 (NVIDIA GeForce RTX 3060) - 11774 MiB free
+llama_model_loader: loaded meta data with 9 tensors from gemma-3-27b-it-Q4_K_M.gguf (version GGUF
+print_info: file type   = Q4_K - Medium
+print_info: file size   = 15.40 GiB (4.90 BPW)
+load_tensors:        CUDA0 model buffer size = 10513.00 MiB
+load_tensors:        CUDA1 model buffer size =  5257.45 MiB
+llama_context: n_ctx         = 131072
+llama_kv_cache:      CUDA0 KV buffer size =  7200.00 MiB
+alloc_buffer: allocating 3400.00 MiB on device 1: cudaMalloc failed: out of memory
+alloc_tensor_range: failed to allocate CUDA1 buffer of size 3565158400
+llama_init_from_model: failed to initialize the context: failed to allocate buffer for kv cache
+"""
+
+
+def test_figures_are_set_beside_what_they_are_of() -> None:
+    """The file holds an embedding once and no images; a cache that failed counts too."""
+    rows = {row.figure: row for row in settled(CACHE_FAILED).comparison}
+    assert rows["cache"].logged == (7200 + 3400) * 2**20
+    for name in ("model_size", "weights"):
+        assert rows[name].computed == pytest.approx(rows[name].logged, rel=0.01)
+        assert not rows[name].far

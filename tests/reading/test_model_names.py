@@ -524,7 +524,7 @@ def test_nothing_typed_makes_more_than_a_message() -> None:
 def test_a_tag_holds_a_model_itself_not_what_is_built_on_it(
     model: str, precision: str, tag: str | None
 ) -> None:
-    found = tag_of(model, precision)
+    found = tag_of(model, [precision])
     assert (found and found.name) == tag
 
 

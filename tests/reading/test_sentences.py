@@ -140,6 +140,27 @@ def test_parts_may_stand_in_any_order() -> None:
         ),
         ("qwen3 32b 6-bit on m4 max 64gb", {"precision": "6-bit"}),
         ("DeepSeekV4 Flash on 4x H200", {"model": "DeepSeek V4 Flash"}),
+        ("serve qwen3 8b to 20 devs on an L40S", {"batch": 20}),
+        ("qwen3 8b for 50 employees on an L40S", {"batch": 50}),
+        ("llama 4 scout with 10 million tokens on 8xH200", {"context": 10_485_760}),
+        (
+            "batch size 64, seq len 2048, mistral 7b fp16, a10g, tgi",
+            {"gpu": "a10g", "batch": 64, "context": 2048, "precision": "fp16", "framework": "TGI"},
+        ),
+        (
+            "gpt-oss 120b on a 5090 with moe offload to cpu, 96gb ram",
+            {"cpu_experts": "all", "ram": "96GB"},
+        ),
+        (
+            "glm 4.5 air on a 3090 offloading the experts to ram 128gb",
+            {"cpu_experts": "all", "ram": "128GB"},
+        ),
+        ("qwen3 8b on a 4090 with kv cache at q8_0 both k and v", {"kv_cache": "q8_0"}),
+        (
+            "Xeon E5-2690 v4 dual socket 256gb ddr4 2400, deepseek v3 q4",
+            {"cpu": "dual Xeon E5-2690 v4", "ram": "256gb ddr4 2400"},
+        ),
+        ("dual socket epyc 7742, 512gb ddr4 3200, kimi k2", {"cpu": "dual epyc 7742"}),
     ],
 )
 def test_numbers_and_counts_of_threads_are_read(text: str, wanted: dict[str, object]) -> None:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from advisor.advice import Advisor
 from advisor.advice.conclusions import Conclusions
 from advisor.remedies.option import Base, Option
+from advisor.remedies.sharing import names_cards
 from advisor.scenario.resolve import apply_change
 from advisor.scenario.settings import Request
 
@@ -26,4 +27,10 @@ def combinations(advice: Conclusions) -> list[Option]:
 
 
 def run_again(advice: Conclusions, option: Option) -> Base:
-    return advisor().estimate(apply_change(advice.request, dict(option.change)))
+    return again(advice.request, option)
+
+
+def again(request: Request, option: Option) -> Base:
+    """Estimate a request with a what-if's change: on the cards it names, else on the fewest."""
+    changed = apply_change(request, dict(option.change))
+    return advisor().estimate(changed, all_cards=names_cards(option.change))

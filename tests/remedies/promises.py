@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from advisor.advice import Advisor
 from advisor.advice.conclusions import Conclusions
-from advisor.advice.preparation import prepare
+from advisor.advice.preparation import estimate, prepare
 from advisor.errors import UserError
 from advisor.estimator import free_bytes
 from advisor.estimator.limits import largest_gpu_layers
@@ -16,7 +16,8 @@ from advisor.estimator.placement import host_fits
 from advisor.knowledge.types import Knowledge
 from advisor.remedies.assessment import outlook_of
 from advisor.remedies.option import Base
-from advisor.scenario.resolve import apply_change, resolve
+from advisor.remedies.sharing import names_cards
+from advisor.scenario.resolve import apply_change
 from advisor.scenario.settings import Request
 
 PRECISIONS = ("FP16", "INT8", "INT4", "Q4_K_M", "Q3_K_M", "Q8_0", "AWQ", "FP8", "NF4")
@@ -67,8 +68,12 @@ def changes_that_differ(request: Request, knowledge: Knowledge) -> list[str]:
     found = []
     for option in prepare(request, knowledge).options:
         try:
-            again = resolve(apply_change(request, dict(option.change)), knowledge)
-            outlook = outlook_of(again, knowledge)
+            again = estimate(
+                apply_change(request, dict(option.change)),
+                knowledge,
+                all_cards=names_cards(option.change),
+            )
+            outlook = outlook_of(again.scenario, knowledge)
         except UserError as refused:
             found.append(f"{option.key}: {refused}")
             continue
@@ -109,7 +114,8 @@ def broken(advisor: Advisor, advice: Conclusions) -> list[str]:
     for item in advice.recommendations:
         option = item.option
         try:
-            again = advisor.estimate(apply_change(advice.request, dict(option.change)))
+            changed, named = apply_change(advice.request, dict(option.change)), option.change
+            again = advisor.estimate(changed, all_cards=names_cards(named))
         except UserError as refused:
             found.append(f"refused: {option.key}: {refused}")
             continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from advisor.knowledge.vocabulary import FactValue
 from tests.remedies.asking import advised
 
 _TOLD = {
@@ -27,7 +28,9 @@ _SILENT = {
 }  # fmt: skip
 
 
-def _noted(asked: tuple[str, str, str, str, int, int]) -> tuple[bool, dict[str, object]]:
+def _noted(
+    asked: tuple[str, str, str, str, int, int],
+) -> tuple[bool, dict[str, FactValue | None]]:
     gpu, model, precision, framework, context, batch = asked
     advice = advised(
         gpu=gpu, model=model, precision=precision, framework=framework, context=context, batch=batch

@@ -132,10 +132,17 @@ def test_no_draft_that_was_trained_for_less_than_the_context() -> None:
     assert list(proposed(**asked, context=65536)) == ["Qwen3-4B-Instruct-2507"]
 
 
+def test_no_model_is_proposed_where_a_head_was_trained_for_it() -> None:
+    asked = {"gpu": "2x H100 SXM5 80 GB", "model": "qwen3-32b"}
+    assert not proposed(**asked, framework="vLLM")  # EAGLE-3
+    assert proposed(**asked, framework="llama.cpp")
+
+
 def test_vllm_drafts_with_nothing_in_a_pipeline() -> None:
+    plain = {"gpu": "2x H100 SXM5 80 GB", "model": "qwen2.5-72b-instruct", "precision": "AWQ"}
+    assert proposed(**plain, framework="vLLM")
+    assert not proposed(**plain, framework="vLLM", split="layer")
     asked = {"gpu": "2x H100 SXM5 80 GB", "model": "qwen3-32b", "framework": "vLLM"}
-    assert proposed(**asked)
-    assert not proposed(**asked, split="layer")
     heads = [
         advised(**asked, **more).facts.get("model.draft_head") for more in ({}, {"split": "layer"})
     ]

@@ -59,7 +59,7 @@ def test_a_desktop_is_offered_no_smaller_model_in_sixteen_bits() -> None:
 
 
 def test_a_draft_that_the_command_cannot_name_is_not_offered() -> None:
-    given = {"gpu": "4x A100 SXM4 80GB", "model": "llama-3.3-70b-instruct", "precision": "BF16"}
+    given = {"gpu": "4x A100 SXM4 80GB", "model": "qwen2.5-72b-instruct", "precision": "BF16"}
     assert not offered("speculative", framework="TensorRT-LLM", **given)
     assert offered("speculative", framework="vLLM", **given)
 
@@ -291,6 +291,11 @@ def test_that_nothing_holds_all_requests_is_said_before_the_advice() -> None:
     made = dict(report(document(advised(**LONG, batch=128)), "standard").figures)
     assert made["Held at once"].startswith("none of what follows holds all 128 requests")
     assert "Held at once" not in dict(report(document(advised(**LONG)), "standard").figures)
+    too_big = {"gpu": "4x L40S", "model": "llama-3.1-405b-instruct", "precision": "BF16"}
+    others = document(advised(**too_big, framework="vLLM", context=32768, batch=16))
+    most = [one.setup.batch for item in others.recommendations for one in item.alternatives]
+    assert max(most) == 16
+    assert "Held at once" not in dict(report(others, "standard").figures)
     fits = {"gpu": "8x L4", "model": "command-a-03-2025", "precision": "FP8", "framework": "vLLM"}
     held = document(advised(**fits, context=16384, batch=16))
     assert "Held at once" not in dict(report(held, "standard").figures)
@@ -387,9 +392,10 @@ def test_a_server_takes_what_the_publisher_packed_for_it() -> None:
         "action": "change-framework", "framework": "vLLM", "precision": "FP8",
     }  # fmt: skip
     stated = advised(**asked, precision="Q4_K_M")
-    moves = [o.scenario.precision.name for o in stated.options if o.action == "change-framework"]
-    assert moves
-    assert "FP8" not in moves
+    moves = [o.scenario for o in stated.options if o.action == "change-framework"]
+    taken = {one.framework.name: one.precision.name for one in moves}
+    assert taken["vLLM"] == "AWQ 4-bit"
+    assert taken["SGLang"] == "FP8"  # it has no kernels for experts of four bits on these cards
 
 
 def test_what_the_program_packs_itself_is_a_setting() -> None:

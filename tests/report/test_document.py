@@ -49,6 +49,7 @@ def test_every_key_of_the_contract_is_there(sample: Callable[[], Conclusions]) -
             "quality",
             "quality_change",
             "quality_known",
+            "quality_of",
             "cost_usd",
             "effort",
         }

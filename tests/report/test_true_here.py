@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
+import advisor as advisor_package
 from advisor.advice.document import Advice
+from advisor.advice.projection import QUOTED_FACTS
 from advisor.errors import RequestError
 from advisor.report import render_text
 from advisor.report.assembly import document
@@ -269,7 +272,11 @@ def test_no_server_is_praised_where_it_does_not_run(card: str, said: str) -> Non
 
 def test_what_nobody_packs_is_told_with_the_format_that_is_published() -> None:
     doc, text = told(
-        gpu="RTX 3090 + RTX 3060:12GB", model="gpt-oss-20b", precision="AWQ", context=65536
+        gpu="RTX 3090 + RTX 3060:12GB",
+        model="gpt-oss-20b",
+        precision="AWQ",
+        context=65536,
+        split="tensor",
     )
     assert any("--precision MXFP4 takes what there is" in line for line in doc.warnings)
     assert "equal shares, so the card with the least memory sets the limit" in text
@@ -337,3 +344,47 @@ def test_the_next_smaller_of_a_series_is_of_its_newest_release() -> None:
     named += [a.setup.model for i in doc.recommendations for a in i.alternatives]
     assert "Qwen3-30B-A3B-Instruct-2507" in named
     assert "Qwen3-30B-A3B" not in named
+
+
+@pytest.mark.parametrize(
+    ("given", "size"),
+    [
+        ({"gpu": "6x RTX 3090", "model": "llama-3.3-70b-instruct", "framework": "vLLM"}, "70B"),
+        ({"gpu": "T4", "model": "qwen3-8b", "framework": "vLLM", "context": 32768}, "7B"),
+        ({"gpu": "RTX 3090", "model": "qwen3-32b", "precision": "Q6_K"}, "8B"),
+    ],
+)
+def test_a_loss_is_said_of_the_size_that_it_was_measured_on(
+    given: dict[str, object], size: str
+) -> None:
+    """GPTQ was measured on Llama 2 of three sizes, the formats of GGUF on an 8B."""
+    doc, text = told(**given)
+    first = next(r for r in doc.recommendations if r.action == "quantize")
+    assert first.tradeoff.quality_of == size
+    assert f" one {size} model" in text
+    assert not re.search(r"of a 8B|of an [^8]|8B model" if size != "8B" else "of a 8B", text)
+
+
+def test_files_of_modelopt_are_made_with_modelopt() -> None:
+    given = {"gpu": "A100", "model": "llama-3.1-8b-instruct", "framework": "TensorRT-LLM"}
+    _, text = told(**given, precision="INT8")
+    assert "with NVIDIA's ModelOpt" in text
+    assert "llm-compressor" not in text
+
+
+def test_every_fact_that_a_view_quotes_is_in_the_document() -> None:
+    """What is not carried reads as empty wherever a text asks for it."""
+    views = Path(advisor_package.__file__).parent / "report"
+    texts = [path.read_text(encoding="utf-8") for path in views.rglob("*.py")]
+    named = {
+        name for text in texts for name in re.findall(r'\.facts(?:\.get\(|\[)"([\w.]+)"', text)
+    }
+    assert named
+    assert named <= set(QUOTED_FACTS)
+
+
+def test_what_is_slow_for_want_of_kernels_is_not_said_to_be_bound_by_memory() -> None:
+    given = {"gpu": "2x RX 7900 XTX", "model": "qwen3-32b", "framework": "vLLM"}
+    bound = "memory bandwidth"
+    assert bound not in told(**given, precision="AWQ")[1]
+    assert bound in told(**given, precision="GPTQ 4-bit")[1]

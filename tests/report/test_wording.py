@@ -65,10 +65,11 @@ def test_no_split_is_promised_where_none_is_worked_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("framework", "said"), [("vLLM", "at the same time"), ("llama.cpp", "take turns")]
+    ("framework", "split", "said"),
+    [("vLLM", "tensor", "at the same time"), ("llama.cpp", "layer", "take turns")],
 )
-def test_the_note_on_several_cards_follows_the_split(framework: str, said: str) -> None:
-    doc, _ = made(gpu="RTX 4090", model="llama-3-8b", gpus=2, framework=framework)
+def test_the_note_on_several_cards_follows_the_split(framework: str, split: str, said: str) -> None:
+    doc, _ = made(gpu="RTX 4090", model="llama-3-8b", gpus=2, framework=framework, split=split)
     assert said in note(doc, "cards-take-turns")
 
 

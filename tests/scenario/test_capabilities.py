@@ -23,7 +23,7 @@ from advisor.runtimes.commands import command_for
 from advisor.scenario import support
 from advisor.scenario.asked_model import model_named
 from advisor.scenario.capability import asked, dtypes, slow_weights
-from advisor.scenario.choices import runs_as_stated
+from advisor.scenario.choices import runs, runs_as_stated
 from advisor.scenario.instead import CannotRunError
 from advisor.scenario.resolve import problems_of, resolve
 from advisor.scenario.settings import Request
@@ -290,6 +290,23 @@ def test_sglang_reads_no_packed_integers_of_gpt_oss(knowledge: Knowledge, precis
         resolve(request, knowledge)
     assert error.value.instead is not None
     assert "MXFP4 in SGLang" in error.value.instead[0]
+
+
+@pytest.mark.parametrize(
+    ("card", "model", "runs"),
+    [
+        ("P40", "gemma-4-e4b-it", False),  # 0.10.0 is the last of pascal-pkgs-ci
+        ("P40", "qwen3-8b", True),
+        ("V100 SXM2 32 GB", "gemma-4-e4b-it", True),
+        ("V100 SXM2 32 GB", "minicpm-v-4.6", False),  # 0.19.1 is the last with Volta
+        ("T4", "gemma-4-e4b-it", True),
+    ],
+)
+def test_builds_that_a_card_was_left_with_have_the_models_of_their_time(
+    knowledge: Knowledge, card: str, model: str, *, runs: bool
+) -> None:
+    request = Request(gpu=card, model=model, precision="FP16", framework="vLLM")
+    assert ([*problems_of(request, knowledge)] == []) is runs
 
 
 @pytest.mark.parametrize("name", ["SmolLM3-3B", "GLM-4.7-Flash", "granite-4.0-h-small"])
@@ -734,3 +751,50 @@ def test_exllamav3_says_that_amd_cards_are_new_to_it(knowledge: Knowledge) -> No
     request = Request(gpu="RX 7900 XTX", model="qwen3-8b", framework="ExLlamaV3")
     said = [*variant_warnings(request, resolve(request, knowledge), knowledge)]
     assert any("since release 1.6.0" in one and "preliminary" in one for one in said)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (("Arc A770", "qwen3-14b", "vLLM", "AWQ"), "made for Xe2"),
+        (("Arc A770", "qwen3-14b", "SGLang", "BF16"), "B series"),
+        (("Arc Pro B60", "qwen3-14b", "vLLM", "AWQ"), ""),
+        (("MI300X", "gpt-oss-120b", "SGLang", "MXFP4"), "gfx95 alone"),
+        (("MI355X", "gpt-oss-120b", "SGLang", "MXFP4"), ""),
+        (("8x RTX PRO 6000 Blackwell", "deepseek-v3.2", "SGLang", "FP8"), "GLM-5 alone"),
+        (("8x RTX PRO 6000 Blackwell", "glm-5", "SGLang", "FP8"), ""),
+        (("A100", "qwen3-32b", "TGI", "FP8"), "below compute capability 8.9"),
+        (("H100", "qwen3-32b", "TGI", "FP8"), ""),
+        (("A100", "gemma-3-27b-it", "TGI", "FP8"), ""),
+        (("DGX Spark", "gemma-3-27b-it", "TGI", "BF16"), "x86-64 alone"),
+        (("RTX 4090", "qwen3-14b", "transformers", "FP8"), ""),
+        (("RTX 4090", "gemma-3-12b-it", "transformers", "FP8"), "at the first pass"),
+    ],
+)
+def test_cells_that_were_read_in_the_source(
+    knowledge: Knowledge, given: tuple[str, str, str, str], why: str
+) -> None:
+    card, model, framework, precision = given
+    request = Request(gpu=card, model=model, precision=precision, framework=framework)
+    said = "; ".join(str(one) for one in problems_of(request, knowledge))
+    assert (why in said) if why else not said
+
+
+@pytest.mark.parametrize(("card", "keeps"), [("RTX 3090", False), ("RTX 4090", True)])
+def test_the_cache_of_an_encoder_s_output_takes_no_fp8_before_ada(
+    knowledge: Knowledge, card: str, *, keeps: bool
+) -> None:
+    shape = _model(knowledge, "whisper-large-v3").shape
+    assert (
+        _keeps(knowledge, knowledge.frameworks["vLLM"], find_gpu(knowledge, card), shape) is keeps
+    )
+
+
+def test_what_was_asked_before_of_another_model_changes_nothing(knowledge: Knowledge) -> None:
+    """Two models of one type: files of compressed-tensors are known of one, GPTQ's of the other."""
+    card, by = find_gpu(knowledge, "RTX 4080"), knowledge.frameworks["transformers"]
+    form = knowledge.formats["GPTQ 4-bit"]
+    found = [
+        runs(knowledge, by, form, card, _model(knowledge, n)) for n in ("qwen3-8b", "qwen3-14b")
+    ]
+    assert found == [False, True]

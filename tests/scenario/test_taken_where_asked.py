@@ -22,6 +22,11 @@ def taken(asked: dict[str, str]) -> tuple[str, str, str]:
     return found.framework.name, found.precision.name, found.kv_cache_k.name
 
 
+def instead(asked: dict[str, str]) -> str:
+    """What a report of it begins with."""
+    return " ".join(Session(files=False).advise(**asked).to_dict()["scenario"]["read_as"])
+
+
 def said(asked: dict[str, str]) -> str:
     base = Session(files=False).advisor.estimate(request_from(asked))
     return " ".join((*base.scenario.read_as, *request_warnings(base)))
@@ -236,3 +241,20 @@ def test_the_format_of_ollamas_library_is_not_another_runtimes() -> None:
 @pytest.mark.parametrize(("framework", "kept"), [("SGLang", "fp8_e4m3"), ("vLLM", "fp8")])
 def test_a_cache_in_fp8_is_the_type_that_the_server_has(framework: str, kept: str) -> None:
     assert taken({**VLLM, "framework": framework, "kv_cache": "fp8"})[2] == kept
+
+
+def test_a_model_newer_than_the_last_build_for_a_card_does_not_run_there() -> None:
+    """The builds of vLLM for Pascal end with 0.10.0, its releases on Volta with 0.19.1."""
+    note = instead(VLLM | {"gpu": "P40", "model": "gemma-4-e4b-it"})
+    assert "cannot run on Tesla P40 in vLLM: the builds for Pascal" in note
+    assert "What follows is of Q4_K_M in llama.cpp" in note
+    assert taken(VLLM | {"gpu": "V100 32GB", "model": "gemma-4-e4b-it"})[0] == "vLLM"
+    assert "0.19.1, has no class" in instead(VLLM | {"gpu": "V100 32GB", "model": "gemma-4-12b-it"})
+
+
+def test_what_is_taken_instead_says_what_the_stated_one_holds_and_what_was_passed_over() -> None:
+    two = VLLM | {"gpu": "2x RTX 4090", "model": "qwen3.6-35b-a3b", "precision": "Q6_K"}
+    assert "What follows is of Q6_K in llama.cpp. vLLM runs FP8, with " in instead(two)
+    air = {"model": "glm-4.5-air", "precision": "Q4_K_M", "context": "131072", "ram": "64GB"}
+    note = instead(VLLM | air | {"gpu": "RX 7900 XTX"})
+    assert "What follows is of IQ4_XS in llama.cpp; Q4_K_M does not fit there." in note

@@ -183,3 +183,26 @@ def test_lm_studio_runs_mlx_files_on_apple_chips(
 def test_lm_studio_runs_no_mlx_files_elsewhere() -> None:
     with pytest.raises(UserError, match="LM Studio does not run MLX 4-bit"):
         advised(gpu=CARD, model="mlx-community/Qwen3-14B-4bit", framework="LM Studio")
+
+
+@pytest.mark.parametrize(
+    ("model", "said", "precision"),
+    [
+        ("kimi-k2.5", "int4", "INT4 (experts)"),
+        ("kimi-k2.5", "4-bit", "INT4 (experts)"),
+        ("kimi-k2-thinking", "int4", "INT4 (experts)"),
+        ("gpt-oss-120b", "4-bit", "MXFP4"),
+        ("deepseek-v3.1", "8-bit", "FP8"),
+        ("qwen3-32b", "int4", "AWQ 4-bit"),
+    ],
+)
+def test_so_many_bits_are_those_that_its_publisher_gives_where_it_gives_them(
+    model: str, said: str, precision: str
+) -> None:
+    request = Request(gpu="8x H200", model=model, precision=said, framework="vLLM")
+    assert advisor().advise(request).scenario.precision.name == precision
+
+
+def test_a_card_behind_a_format_is_no_size_of_groups() -> None:
+    with pytest.raises(UserError, match="fp16 a10g"):
+        advised(gpu="A10G", model="mistral-7b", precision="fp16 a10g")
