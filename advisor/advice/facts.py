@@ -265,8 +265,8 @@ def _framework(framework: Framework, gpu: Gpu | None) -> Pairs:
 
 
 def _host(base: Base) -> Pairs:
-    scenario = base.scenario
-    needed = host_bytes_needed(scenario, base.memory)
+    scenario, needed = base.scenario, host_bytes_needed(base.scenario, base.memory)
+    yield "policy.roomy_ram", base.knowledge.policy["roomy_ram_bytes"]
     yield "host.ram", scenario.ram_bytes
     low, high = scenario.ram_bandwidth_ends or (None, None)
     yield "host.ram_bandwidth", scenario.ram_bandwidth_bytes_s

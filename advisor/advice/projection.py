@@ -82,6 +82,7 @@ QUOTED_FACTS = (
     "options.smallest_format",
     "options.timed_framework",
     "options.timed_speed",
+    "policy.roomy_ram",
     "speed.class",
     "weights.published",
     "workload.kind",

@@ -42,11 +42,16 @@ def kv_read_bytes(scenario: Scenario, depth_tokens: int) -> float:
     Raises:
         RequestError: A figure of the architecture is missing.
     """
+    states = cache_shape_of(scenario).state_sums[-1]
+    return grown_read_bytes(scenario, depth_tokens) + float(states)
+
+
+def grown_read_bytes(scenario: Scenario, depth_tokens: int) -> float:
+    """Size the same without recurrent state: what grows with every token."""
     shape = cache_shape_of(scenario)
     slide = min(depth_tokens, shape.window)
     whole = depth_tokens * shape.full_sums[-1] - _passed_over(scenario, shape, depth_tokens)
-    read = whole + slide * shape.slide_sums[-1]
-    return float(read * _read_again(scenario) + shape.state_sums[-1])
+    return float((whole + slide * shape.slide_sums[-1]) * _read_again(scenario))
 
 
 def _read_again(scenario: Scenario) -> float:

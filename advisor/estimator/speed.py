@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from advisor.estimator.kv_cache import kv_read_bytes
 from advisor.estimator.measured_speed import Measured, times, with_measured
 from advisor.estimator.placement import splits_by_layer
 from advisor.estimator.speed_fields import Range, joined_range
@@ -25,6 +24,7 @@ from advisor.estimator.speed_prefill import Reached
 from advisor.estimator.speed_rates import Rate, Speeds, speeds_of
 from advisor.estimator.speed_step import (
     Reads,
+    cache_reads,
     micro_batch_copy_s,
     prompt_s,
     reads_of,
@@ -283,7 +283,7 @@ def _speed(
     scenario: Scenario, memory: Memory, speeds: Speeds, rate: Rate, weights: Weights
 ) -> Speed:
     batch = scenario.batch
-    cache = kv_read_bytes(scenario, scenario.depth_tokens)
+    cache = cache_reads(scenario, speeds.tables.by_head)
     reads = reads_of(scenario, memory, weights, cache)
     step = step_time(scenario, speeds.tables, rate, reads, batch)
     evidence, spread = _trust(scenario, speeds, rate, reads)
@@ -369,7 +369,7 @@ def _trust(scenario: Scenario, speeds: Speeds, rate: Rate, reads: Reads) -> tupl
         evidence = "near" if near else "extrapolated"
     elif reads.step_bytes(1) < tables.small_gib * GIB:
         names[0] = rate.small_range
-    rough = list(rough_parts(scenario, tables.deep_tokens, rate))
+    rough = list(rough_parts(scenario, tables, rate, reads))
     spread = _widest(speeds, [*names, *rough])
     return ("extrapolated" if rough else evidence), spread
 

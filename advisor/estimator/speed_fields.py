@@ -162,7 +162,8 @@ def _curve(points: Sequence[tuple[int, float]]) -> Curve:
 SITUATIONS = frozenset({
     "own", "measured", "near", "near_small", "modelled", "modelled_small", "alone",
     "unmeasured_card", "unmeasured_format", "moe_near", "moe_unseen", "experts_estimated",
-    "deep", "laptop", "offload", "offload_experts", "batch", "batch_unmeasured",
+    "deep", "packed_cache", "packed_cache_unmeasured", "laptop", "offload", "offload_experts",
+    "batch", "batch_unmeasured",
     "batch_tensor_parallel", "layer_split", "tensor_parallel", "other_engine", "prefill_card",
     "prefill", "prefill_unmeasured", "prefill_engine", "prefill_experts", "prefill_offload",
     "prefill_cards", "prefill_tensor",
@@ -310,3 +311,32 @@ def read_offload(fields: Fields) -> Offload:
         fields.number("unpack_us_per_mb") * 1e-12,
         fields.number("unpack_by_table"),
     )
+
+
+class ByHead(Struct, frozen=True):
+    """Where the llama.cpp family unpacks a cache of few bits again for every head that reads it."""
+
+    backends: tuple[str, ...]
+    most_width: int
+    """Of a head."""
+    width_step: int
+    not_on: tuple[str, ...]
+    """Generations, by the beginning of their name."""
+    measured: tuple[str, ...]
+    """Back ends on which such caches were measured, unpacked so or otherwise."""
+
+    def holds(self, gpu: Gpu, backend: str | None, shape: Shape) -> bool:
+        """Say whether each head unpacks for itself."""
+        width = shape.head_dim
+        of_kernel = width <= self.most_width and width % self.width_step == 0 and not shape.mla
+        return (
+            of_kernel and backend in self.backends and not gpu.architecture.startswith(self.not_on)
+        )
+
+
+def read_by_head(decode: Fields) -> ByHead:
+    """Read which kernels do so."""
+    found = decode.group("unpacked_by_head")
+    most, step = int(found.number("most_width")), int(found.number("width_step"))
+    backends, not_on, measured = map(found.texts, ("backends", "not_on", "measured"))
+    return ByHead(backends, most, step, not_on, measured)

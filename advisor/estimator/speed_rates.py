@@ -71,6 +71,10 @@ class Rate(Struct, frozen=True):
     """What sampling and sending take of each token."""
     latent_cache: float = 1.0
     """How well a cache of latent vectors, which every head reads, is read against another."""
+    unpacked: float = 0.0
+    """What unpacking a cache of few bits takes, in reads of the same in 16 bits."""
+    unpacked_by_head_s: float = 0.0
+    """The same for every value, head that reads it and shading unit, where each head unpacks."""
 
 
 class Speeds(Struct, frozen=True):
@@ -102,15 +106,9 @@ class Speeds(Struct, frozen=True):
     ) -> Rate | None:
         """Give the rate, or None where nothing has figures; ``slow`` says that it reads slowly."""
         key = (
-            gpu.name,
-            gpu.architecture,
-            gpu.vram_type or "",
-            backend,
-            framework.name,
-            precision.name,
-            "moe" if moe else "",
-            slow.name if slow else "",
-        )
+            gpu.name, gpu.architecture, gpu.vram_type or "", backend, framework.name,
+            precision.name, "moe" if moe else "", slow.name if slow else "",
+        )  # fmt: skip
         if key not in self.rates:
             made = _rate(self, gpu, backend, framework, precision, moe=moe)
             self.rates[key] = _slowed(made, slow.times or 1.0, moe=moe) if made and slow else made
@@ -314,6 +312,9 @@ def _family_rate(
         expert_efficiency=(behind.sixteen_bit_experts if precision.name in SIXTEEN_BITS else 1.0),
         serving_s=family.serving_s,
         latent_cache=behind.latent_cache,
+        unpacked=behind.unpacked,
+        unpacked_by_head_s=behind.unpacked_by_head_s
+        * family.cache_generations.get(architecture, 1.0),
     )
 
 

@@ -8,6 +8,8 @@ from math import ceil, inf
 
 from msgspec import Struct
 
+from advisor.estimator.kv_cache import grown_read_bytes, kv_read_bytes
+from advisor.estimator.speed_fields import ByHead
 from advisor.estimator.speed_prefill import (
     Reached,
     prompt_seconds,
@@ -25,6 +27,7 @@ from advisor.scenario.figures import BoundBy, Memory
 
 _LANE_BYTES_S = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.969e9, 5: 3.938e9}
 """What a lane of PCI Express carries by generation: transfers less the line code (PCI-SIG)."""
+_PLAIN_BITS = 16
 
 
 class Layers(Struct, frozen=True):
@@ -35,6 +38,16 @@ class Layers(Struct, frozen=True):
     experts: int
     recurrent: int
     """With a recurrent state; a short convolution launches no more than attention does."""
+
+
+class CacheReads(Struct, frozen=True):
+    """What one token of one sequence reads of the cache, and what it unpacks of that."""
+
+    bytes: float
+    unpacked_bytes: float = 0.0
+    """Of values of few bits that are unpacked once, at 16 bits each."""
+    by_head: float = 0.0
+    """Values that every head unpacks which reads them, times those heads, over shading units."""
 
 
 class Reads(Struct, frozen=True):
@@ -52,6 +65,9 @@ class Reads(Struct, frozen=True):
     """Layers on the card whose experts lie in system RAM."""
     experts: int
     experts_used: int
+    gpu_unpacked_bytes: float = 0.0
+    gpu_by_head: float = 0.0
+    """As of ``CacheReads``, of the cache on the card."""
 
     def touched(self, sequences: int) -> float:
         """Share of the routed experts that one step is expected to read.
@@ -87,14 +103,33 @@ def layers_of(model: Model) -> Layers:
     return Layers((halves + shared) / 2, experts, work_of(model).recurrent)
 
 
-def reads_of(scenario: Scenario, memory: Memory, weights: Weights, cache_bytes: float) -> Reads:
+def cache_reads(scenario: Scenario, rule: ByHead) -> CacheReads:
+    """Work out what a token reads of the cache at the depth of a scenario.
+
+    Raises:
+        RequestError: A figure of the architecture is missing.
+    """
+    read = kv_read_bytes(scenario, scenario.depth_tokens)
+    kinds, shape = (scenario.kv_cache_k, scenario.kv_cache_v), scenario.model.shape
+    packed = sum(kind.bits < _PLAIN_BITS for kind in kinds)
+    if not packed or not runtime_of(scenario.framework).one_engine:
+        return CacheReads(read)
+    grown = grown_read_bytes(scenario, scenario.depth_tokens)
+    values = 8 * grown * packed / sum(kind.bits for kind in kinds)
+    gpu = scenario.gpu
+    if gpu and gpu.cores and rule.holds(gpu, scenario.backend, shape):
+        heads = shape.heads / (shape.kv_heads or 1)
+        return CacheReads(read, by_head=values * heads / gpu.cores)
+    return CacheReads(read, unpacked_bytes=values * _PLAIN_BITS / 8)
+
+
+def reads_of(scenario: Scenario, memory: Memory, weights: Weights, cache: CacheReads) -> Reads:
     """Split what one token reads between card and system RAM.
 
     The last layers and the output matrix go to the card first, the output counted as one layer;
     the input embedding is a lookup, not a read.
 
-    ``memory`` says which share of the cache lies in system RAM; ``cache_bytes`` are those that one
-    token of one sequence reads.
+    ``memory`` says which share of the cache lies in system RAM.
     """
     layers = len(weights.layer_sums) - 1
     wanted = layers + 1 if scenario.gpu_layers is None else min(scenario.gpu_layers, layers + 1)
@@ -108,17 +143,19 @@ def reads_of(scenario: Scenario, memory: Memory, weights: Weights, cache_bytes: 
     else:
         host += weights.profile.output_bytes
     cache_all = memory.kv_cache_bytes + memory.host_kv_cache_bytes
-    off_card = cache_bytes * memory.host_kv_cache_bytes / cache_all if cache_all else 0.0
+    off_card = memory.host_kv_cache_bytes / cache_all if cache_all else 0.0
     return Reads(
         gpu_bytes=card,
         gpu_expert_bytes=experts[-1] - experts[split],
-        gpu_cache_bytes=cache_bytes - off_card,
+        gpu_cache_bytes=cache.bytes * (1 - off_card),
         host_bytes=host,
         host_expert_bytes=experts[split],
-        host_cache_bytes=off_card,
+        host_cache_bytes=cache.bytes * off_card,
         host_expert_layers=split - start,
         experts=weights.profile.experts,
         experts_used=weights.profile.experts_used,
+        gpu_unpacked_bytes=cache.unpacked_bytes * (1 - off_card),
+        gpu_by_head=cache.by_head * (1 - off_card),
     )
 
 
@@ -137,6 +174,7 @@ def step_time(scenario: Scenario, tables: Tables, rate: Rate, reads: Reads, sequ
     weights_s = 1 / (cards * bandwidth * rate.efficiency)
     reach = rate.cache_efficiency * (rate.latent_cache if scenario.model.shape.mla else 1.0)
     cache_s = reads.gpu_cache_bytes / (cards * bandwidth * reach)
+    unpack_s = _unpacking_s(scenario, tables, rate, reads, bandwidth * reach) / cards
     launch = (
         rate.overhead_s * layers.all
         + rate.expert_overhead_s * layers.experts
@@ -148,11 +186,11 @@ def step_time(scenario: Scenario, tables: Tables, rate: Rate, reads: Reads, sequ
     stream = (reads.gpu_bytes + reads.touched(sequences) * experts) * weights_s
     busy = max(launch, stream) if rate.overlapped else launch + stream
     share = rate.batch.cache_share or reach
-    cache = cache_s * (1 + (sequences - 1) * min(1.0, reach / share))
+    cache = cache_s * (1 + (sequences - 1) * min(1.0, reach / share)) + sequences * unpack_s
     more = 0.0
     if sequences > 1:
         one = (reads.gpu_bytes + reads.touched(1) * experts) * weights_s
-        alone = (launch + one + cache_s + start) * slower
+        alone = (launch + one + cache_s + unpack_s + start) * slower
         further = _further_stream_s(scenario, rate, cards)
         more = (sequences - 1) * min(further, alone)
     exchanged = start + token * (sequences - 1)
@@ -161,6 +199,18 @@ def step_time(scenario: Scenario, tables: Tables, rate: Rate, reads: Reads, sequ
     least = _roofline_s(scenario, reads, sequences, cards * bandwidth)
     by = _largest(launch, stream + cache, more, exchanged, offload)
     return Step(max(seconds, least), by, least)
+
+
+def _unpacking_s(
+    scenario: Scenario, tables: Tables, rate: Rate, reads: Reads, bytes_s: float
+) -> float:
+    """Time unpacking the cache of one sequence, on one card's arithmetic."""
+    if not reads.gpu_by_head:
+        return reads.gpu_unpacked_bytes * rate.unpacked / bytes_s
+    kinds = (scenario.kv_cache_k, scenario.kv_cache_v)
+    packed = [kind.name for kind in kinds if kind.bits < _PLAIN_BITS]
+    types = sum(tables.family.cache_types.get(name, 1.0) for name in packed) / len(packed)
+    return reads.gpu_by_head * types * rate.unpacked_by_head_s
 
 
 def _roofline_s(scenario: Scenario, reads: Reads, sequences: int, bandwidth: float) -> float:
@@ -303,10 +353,13 @@ def _offload_s(scenario: Scenario, tables: Tables, reads: Reads, sequences: int)
     return moved / scenario.ram_bandwidth_bytes_s + worked
 
 
-def rough_parts(scenario: Scenario, deep_tokens: float, rate: Rate) -> Iterator[str]:
+def rough_parts(scenario: Scenario, tables: Tables, rate: Rate, reads: Reads) -> Iterator[str]:
     """Name what makes a figure rough: each has a range of its own."""
-    if scenario.depth_tokens > deep_tokens:
+    if scenario.depth_tokens > tables.deep_tokens:
         yield "deep"
+        if reads.gpu_unpacked_bytes or reads.gpu_by_head:
+            known = scenario.backend in tables.by_head.measured
+            yield "packed_cache" if known else "packed_cache_unmeasured"
     if scenario.batch > 1:
         yield "batch" if rate.prefill else "batch_unmeasured"
     if scenario.gpus > 1:

@@ -11,12 +11,14 @@ from msgspec import Struct
 
 from advisor.estimator.speed_fields import (
     SITUATIONS,
+    ByHead,
     Curve,
     Exchange,
     Fields,
     Match,
     Offload,
     Range,
+    read_by_head,
     read_links,
     read_match,
     read_offload,
@@ -37,9 +39,13 @@ class Backend(Struct, frozen=True):
     recurrent_overhead: float
     cache: float
     sixteen_bit_experts: float
+    """How well it reads experts in 16 bits, against other weights in them."""
     latent_cache: float
     """How well a cache of latent vectors is read, against one of keys and values."""
-    """How well it reads experts in 16 bits, against other weights in them."""
+    unpacked: float
+    """What unpacking a cache of few bits takes, in reads of the same in 16 bits."""
+    unpacked_by_head_s: float
+    """What it takes for every value, head that reads it and shading unit, where none share."""
 
 
 class Architecture(Struct, frozen=True):
@@ -70,6 +76,10 @@ class FamilySpeed(Struct, frozen=True):
     """Beginnings of names with the group of each."""
     offsets: Mapping[tuple[str, str], float]
     """Factor of a measured card, by card and backend."""
+    cache_types: Mapping[str, float]
+    """What unpacking one takes by head, against others."""
+    cache_generations: Mapping[str, float]
+    """The same by architecture."""
 
 
 class EngineSpeed(Struct, frozen=True):
@@ -107,6 +117,7 @@ class Tables(Struct, frozen=True):
     """All of it."""
 
     family: FamilySpeed
+    by_head: ByHead
     matches: tuple[Match, ...]
     engines: Mapping[str, EngineSpeed | None]
     """By framework name; None: like the leader."""
@@ -164,6 +175,7 @@ class Policy(Struct, frozen=True):
     """By format and backend: earlier builds launched experts with other kernels."""
     cache_share: float
     """Share of the bandwidth at which the caches of further streams are read."""
+    by_head: ByHead
     packed_experts: tuple[str, ...]
     """Back ends on which servers read experts of 4 bits by slower kernels."""
     engine_bars: Mapping[str, float | None]
@@ -213,6 +225,7 @@ def read_policy(calibration: Mapping[str, object]) -> Policy:
             for line in policy.group("decode").lines("older_experts")
         },
         cache_share=policy.group("batch").group("cache_share").number("other"),
+        by_head=read_by_head(policy.group("decode")),
         packed_experts=policy.group("batch").texts("packed_experts"),
         engine_bars={
             name: float(bar) if isinstance(bar, int | float) else None
@@ -241,6 +254,7 @@ def read_tables(calibration: Mapping[str, object]) -> Tables:
     batch, limits = fitted.group("batch"), policy.group("limits")
     return Tables(
         family=_family(policy, fitted.group("decode")),
+        by_head=read_by_head(policy.group("decode")),
         matches=tuple(map(read_match, policy.lines("architecture_of"))),
         engines=_engines(policy.group("engines"), fitted.group("engines")),
         kernels_s={
@@ -295,6 +309,8 @@ def _family(policy: Fields, decode: Fields) -> FamilySpeed:
         formats=decode.group("formats").numbers(),
         format_groups=tuple(_format_groups(policy)),
         offsets=offsets,
+        cache_types=decode.group("cache_types").numbers(),
+        cache_generations=decode.group("cache_generations").numbers(),
     )
 
 
@@ -312,16 +328,15 @@ def _format_groups(policy: Fields) -> Iterable[tuple[str, str]]:
     return ((line.text("begins"), line.text("group")) for line in policy.lines("format_groups"))
 
 
+_OF_BACKEND = (
+    "efficiency", "overhead", "expert_overhead", "recurrent_overhead", "cache",
+    "sixteen_bit_experts", "latent_cache", "unpacked",
+)  # fmt: skip
+
+
 def _backend(line: Fields) -> Backend:
-    return Backend(
-        line.number("efficiency"),
-        line.number("overhead"),
-        line.number("expert_overhead"),
-        line.number("recurrent_overhead"),
-        line.number("cache"),
-        line.number("sixteen_bit_experts"),
-        line.number("latent_cache"),
-    )
+    by_head = line.number("unpacked_by_head_ns") * 1e-9
+    return Backend(unpacked_by_head_s=by_head, **{name: line.number(name) for name in _OF_BACKEND})
 
 
 def _architecture(line: Fields) -> Architecture:

@@ -51,7 +51,7 @@ SWITCHES: Mapping[str, tuple[str, ...]] = {
     "in_file": (),
     "beyond_trained": (), "eager": ("eager",), "text_only": ("text_only",), "kv_set": (),
     "cache_limited": (), "makes_format": (),
-    "own_code": (), "images_on_request": (),
+    "own_code": (), "images_on_request": (), "brings_images": (),
     "whole_experts": (), "reads_text": (), "sees_images": (), "answers": (),
     "embedding": (), "writes": (), "own_file": (), "of_library": (),
 }  # fmt: skip

@@ -112,8 +112,8 @@ class Gpu(Struct, frozen=True, omit_defaults=True):
     unified_memory: Flag | None = None
     released: Day | None = None
     launch_price_usd: Dollars | None = field(default=None, name="launch_price")
-    not_for_sale: Text | None = None
-    """Why it is never proposed as an upgrade: a virtual profile, a market of its own."""
+    not_for_sale: Text | None = None  # why it is never proposed: a virtual profile, its own market
+    sale: Annotated[str, Kind(choice(("used", "special")))] = ""  # had as sold new; made for few
     disputed: Annotated[Mapping[str, tuple[str, ...]], Kind(disputes(_DISPUTED))] = field(
         default_factory=dict
     )

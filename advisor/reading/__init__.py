@@ -293,7 +293,7 @@ def _read(
     else:
         others = tuple(knowledge.gpus[other] for other in namesakes(knowledge, name, gpu))
         how = f", the one of {(gpu.released or '')[:4]}" if others else ""
-        if not others and (gpu.not_for_sale or "").startswith("made for") and gpu.name != name:
+        if not others and gpu.sale == "special" and gpu.name != name:
             others = tuple(one for one in siblings(knowledge, gpu) if one.not_for_sale is None)
             how = f", {gpu.not_for_sale}"
         found = Reading(gpu, None, others, how)

@@ -152,7 +152,7 @@ def known_card(knowledge: Knowledge, text: str) -> Gpu | None:
 
 def was_sold(gpu: Gpu) -> bool:
     """Whether people have it as its maker sold it, new or used by now."""
-    return not gpu.not_for_sale or gpu.not_for_sale.startswith("sold used")
+    return not gpu.not_for_sale or gpu.sale == "used"
 
 
 def siblings(knowledge: Knowledge, gpu: Gpu) -> tuple[Gpu, ...]:

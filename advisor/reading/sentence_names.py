@@ -65,7 +65,8 @@ def _other_formats(words: Sequence[str], knowledge: Knowledge, read: Read) -> Se
         first, second = (word.casefold() in _CHOOSES for word in words[at + 1 : at + 3])
         if words[at] == HOLE and (first or second):
             end = at + 2 + first  # a list has its word before the last: ``q4, q5 or q6``
-            found = _format(words[end - 1], knowledge)
+            maker, word = str(read.settings["precision"]).rpartition(" ")[0], words[end - 1]
+            found = _format(f"{maker} {word}".strip(), knowledge) or _format(word, knowledge)
             if found is not None:
                 read.more.append({"precision": found})
                 return _other_formats([*words[: at + 1], *words[end:]], knowledge, read)

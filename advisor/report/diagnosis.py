@@ -135,6 +135,7 @@ def _pairs(log: Log, doc: Advice | None) -> Iterator[_Pair]:
         *ours.memory("capacity_bytes", log.alone("capacity")),
     )
     yield "free", "bytes", log.on_cards("free"), None, None
+    yield "used", "bytes", log.on_cards("used"), None, None
     yield "others", "bytes", log.on_cards("others"), None, None
     yield "claimed", "bytes", log.figure("claimed"), *ours.memory("usable_bytes")
     yield "required", "bytes", log.figure("required"), ours.whole("required", "host_all"), None

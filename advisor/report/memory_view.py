@@ -375,3 +375,18 @@ def some_of(doc: Advice, name: str) -> str:
     if {*idle} == {name}:
         return say("card.of" if used > 1 else "card.one_of", n=used, all=all_cards(doc), card=name)
     return say("card.alone", card=name) if used == 1 and idle else ""
+
+
+def ram_rest(doc: Advice, after: After) -> str:
+    """Print what a change leaves of the stated RAM, where that is little for a system."""
+    stated, roomy = doc.scenario.ram_bytes, doc.facts.get("policy.roomy_ram")
+    if not stated or not after.host_bytes or not isinstance(roomy, float):
+        return ""
+    return f.rest(stated, after.host_bytes) if stated - after.host_bytes < roomy else ""
+
+
+def in_ram(doc: Advice, after: After, setup: SetupDoc, size: str) -> str:
+    """Print what a change has in system RAM, of how much, and what is left where that is little."""
+    known, rest = bool(setup.ram_bytes), ram_rest(doc, after)
+    kind = "line.ram" + ".of" * known + ".scarce" * bool(known and rest)
+    return size and say(kind, size=size, all=f.amount(setup.ram_bytes), rest=rest)

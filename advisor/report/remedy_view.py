@@ -306,7 +306,7 @@ WRITERS: Mapping[str, Callable[[Advice, Recommendation], str]] = {
     "option.saved": lambda _, i: _saved(i, 1),
     "option.added": lambda _, i: _saved(i, -1),
     "option.host_ram": lambda _, i: _host_ram(i),
-    "option.all_ram": lambda _, i: f.amount(i.setup.ram_bytes),
+    "option.in_ram": lambda d, i: memory_view.in_ram(d, i.after, i.setup, _host_ram(i)),
     "option.decode_speed": lambda _, i: f.of_each(f.speed_range(i.after.decode_tok_s), _of(i)),
     "option.speed_point": lambda _, i: _point(i, i.after.decode_tok_s),
     "option.speculative": lambda _, i: f.of_each(f.span(i.speculative_tok_s), _of(i)),
@@ -332,8 +332,7 @@ def _summary(s: OptionView, before: Figure | None) -> str:
     some = (".of" if s["option.other_count"] else ".some") if s["option.several"] else ""
     kind = "line.free" + some + ".thin" * bool(s["option.thin"])
     free = (room := s["option.headroom"]) and say(kind, size=room, n=s["option.gpus"])
-    kind = "line.ram" + ".of" * bool(s["option.all_ram"])
-    ram = s["option.host_ram"] and say(kind, size=s["option.host_ram"], all=s["option.all_ram"])
+    ram = s["option.in_ram"]
     point = _drafted(s) or s["option.speed_point"]
     changed = before is not None and not point.startswith(f.speed_point(before))
     speed = f"{rate(before.estimate)} -> {point}" if before and point and changed else point

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _BEYOND_NOMINAL = 0.02
 WRITES = frozenset({"text", "vision"})
 """What models take in that answer in text."""
-_ALWAYS_SHOWN, _LITTLE_RAM = 4, 8 * GIB
+_ALWAYS_SHOWN = 4
 """Remedies that a report has room for in any case (``prose``)."""
 LONG_CONTEXT_TOKENS = 8192
 """From here on sentences say for which part of a conversation a speed holds."""
@@ -283,11 +283,8 @@ def _of_offload(way: Callable[[Recommendation], str]) -> Writer:
 
 def _ram_rest(doc: Advice) -> str:
     """What that change leaves of the stated RAM, where that is little for a system."""
-    found, stated = _offload(doc), doc.scenario.ram_bytes
-    if found is None or not stated:
-        return ""
-    left = stated - found.after.host_bytes
-    return f.rest(stated, found.after.host_bytes) if left < _LITTLE_RAM else ""
+    found = _offload(doc)
+    return memory.ram_rest(doc, found.after) if found else ""
 
 
 def _ram_needed(doc: Advice) -> float | None:

@@ -167,6 +167,14 @@ def _gguf_of(started: Started) -> str | None:
     return started.scenario.model.hf_id if packed else None
 
 
+def _own_gguf(model: Model, precision: Format) -> str | None:
+    return None if capability.seen_gguf(model, precision) else capability.gguf(model, precision)
+
+
+def _projector(model: Model) -> str | None:
+    return f"mmproj-{capability.file_word(model.name)}.gguf" if model.vision_parameters else None
+
+
 def _at(seen: str | None) -> str | None:
     return seen and seen.replace(":", "@")
 
@@ -268,7 +276,7 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "ggml_file": lambda s: "-".join(filter(None, (_ggml(s.scenario.model), s.word("ggml_type")))),
     "ollama_from": lambda s: capability.ollama_from(s.scenario.model, s.scenario.precision),
     "slug": lambda s: capability.folder_name(s.scenario.model, s.scenario.precision).casefold(),
-    "projector": lambda s: None if s.gguf_seen else capability.projector(s.scenario.model),
+    "projector": lambda s: None if s.gguf_seen else _projector(s.scenario.model),
     "context": lambda s: str(s.scenario.context_tokens),
     "context_all": lambda s: str(s.scenario.context_tokens * s.scenario.batch),
     "context_less_one": lambda s: str(s.scenario.context_tokens - 1),
@@ -305,7 +313,7 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "draft_model": _draft,
     "draft_gguf_seen": lambda s: _of_draft(s, capability.seen_gguf),
     "draft_gguf_at": lambda s: _at(_of_draft(s, capability.seen_gguf)),
-    "draft_gguf": lambda s: _of_draft(s, capability.own_gguf),
+    "draft_gguf": lambda s: _of_draft(s, _own_gguf),
     "draft_folder": lambda s: _of_draft(s, capability.folder_name),
     "mtp": lambda s: _count(s.scenario.mtp, unless=0),
     "mtp_checked": lambda s: str(s.scenario.mtp + 1),
@@ -366,6 +374,7 @@ _SWITCHES: Mapping[str, Callable[[Started], bool]] = {
     ),
     "eager": lambda s: bool(s.scenario.eager),
     "text_only": lambda s: bool(s.scenario.text_only),
+    "brings_images": lambda s: capability.brings_images(s.scenario.model, s.scenario.precision),
     "kv_set": lambda s: s.kv_set,
     "cache_limited": lambda s: not s.kv_set and takes(s.scenario, "cache_limit"),
     "makes_format": lambda s: s.makes_format,

@@ -252,6 +252,12 @@ def holds_head(model: Model, precision: Format) -> bool:
     return own or seen_gguf(model, precision, head=True) is not None
 
 
+def brings_images(model: Model, precision: Format) -> bool:
+    """Whether a download of the GGUF file of a text model brings an image tower that was added."""
+    repository = (seen_gguf(model, precision) or "").partition(":")[0]
+    return repository in _files().towers.get(model.hf_id or "", ())
+
+
 def _usual_gguf(model: Model, precision: Format, repositories: Sequence[str]) -> str | None:
     size, usual = _size_gb(model, precision), _files().usual
     apart = {publisher for publisher, *_ in usual if "/" in publisher}
@@ -287,16 +293,17 @@ class _Files(Struct, frozen=True):
     models: Collection[str]  # the models among these
     heads: Mapping[str, Sequence[str]]  # model -> where files hold the layer that drafts
     beside: Mapping[str, Sequence[str]]  # model -> repositories that the public list does not name
+    towers: Mapping[str, Sequence[str]]  # text model -> repositories that hold an image tower too
 
 
-_HEADS, _BESIDE = "mtp", "also"  # before a line of such a repository
+_HEADS, _BESIDE, _TOWERS = "mtp", "also", "mmproj"  # before a line of such a repository
 
 
 @cache  # 1.32 of an advice, 4.1 of reports
 def _files() -> _Files:
     rows = table_rows(GGUF_FILE)
     usual = [(r[1], _tags(r[2]), float(r[3]), "".join(r[4:])) for r in rows if r[0] == "*"]
-    kinds: dict[str, dict[str, tuple[str, ...]]] = {_HEADS: {}, _BESIDE: {}}
+    kinds: dict[str, dict[str, tuple[str, ...]]] = {_HEADS: {}, _BESIDE: {}, _TOWERS: {}}
     seen: dict[tuple[str, str], str] = {}
     for first, second, third, *_ in rows:
         if (of := kinds.get(first)) is not None:
@@ -304,7 +311,7 @@ def _files() -> _Files:
         elif first != "*":
             for name, tag in _tags(third).items():
                 seen.setdefault((first, name), _tagged(second, tag))
-    return _Files(usual, seen, {model for model, _ in seen}, kinds[_HEADS], kinds[_BESIDE])
+    return _Files(usual, seen, {model for model, _ in seen}, *kinds.values())
 
 
 def cut_width(
@@ -372,11 +379,6 @@ def gguf(model: Model, precision: Format) -> str:
     return f"{file_word(model.name)}-{kind.split(' ')[0]}.gguf"
 
 
-def own_gguf(model: Model, precision: Format) -> str | None:
-    """Name the GGUF file where none was seen that can be downloaded."""
-    return None if seen_gguf(model, precision) else gguf(model, precision)
-
-
 def ollama_from(model: Model, precision: Format) -> str:
     """Name what Ollama builds on: a tag of its library, the repository asked for, else a file."""
     if tag := _library_tag(model, precision):
@@ -393,8 +395,3 @@ def _library_tag(model: Model, precision: Format, *, loaded: bool = True) -> Tag
     tag = None if own else tag_of(model.name, (precision.name, *precision.aliases))
     other = tag and tag.listed_bytes and "qat" not in tag.name and seen_gguf(model, precision)
     return None if loaded and other else tag
-
-
-def projector(model: Model) -> str | None:
-    """Name the file for images, which comes with a download; None where the model reads none."""
-    return f"mmproj-{file_word(model.name)}.gguf" if model.vision_parameters else None

@@ -70,6 +70,16 @@ def test_a_gguf_repository_is_served_as_it_was_asked_for(
     assert f"llama-server -hf {served} -c" in pasted(render_text(said), "Run it")
 
 
+def test_an_image_tower_that_a_publisher_added_to_a_text_model_is_left_out() -> None:
+    """It is not counted, and ``-hf`` would load it (0.8 GiB of a 24B model's)."""
+    asked = {"gpu": "RTX 4090", "framework": "llama.cpp", "precision": "Q4_K_M"}
+    for program in doc(**asked, model="devstral-small-2507").commands[:1]:
+        assert program.text.startswith("llama-server -hf unsloth/Devstral-Small-2507-GGUF")
+        assert program.text.endswith(" --no-mmproj")
+    others = (doc(**asked, model=name).commands[0] for name in ("qwen3-8b", "gemma-3-12b-it"))
+    assert not any("--no-mmproj" in command.text for command in others)
+
+
 def test_vllm_is_told_where_the_config_of_a_gguf_file_lies() -> None:
     asked = {"gpu": "RTX 4090", "model": "qwen2.5-14b", "framework": "vLLM"}
     text = doc(**asked, precision="Q4_K_M").commands[0].text

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from advisor.estimator import estimate_memory
 from advisor.estimator.speed_prefill import work_of
-from advisor.estimator.speed_step import reads_of
+from advisor.estimator.speed_step import CacheReads, reads_of
 from advisor.estimator.weights import weights_of
 from advisor.knowledge import load_knowledge
 from advisor.models import model_from_record
@@ -78,7 +78,7 @@ def test_a_table_is_held_but_neither_read_nor_multiplied(
     assert found[0].profile.total_bytes - found[1].profile.total_bytes == table
     assert found[0].profile.read_bytes == found[1].profile.read_bytes
     read = [
-        reads_of(s, estimate_memory(s, KNOWLEDGE), w, 0.0).step_bytes(1)
+        reads_of(s, estimate_memory(s, KNOWLEDGE), w, CacheReads(0.0)).step_bytes(1)
         for s, w in zip((whole, bare), found, strict=True)
     ]
     assert read[0] == read[1]

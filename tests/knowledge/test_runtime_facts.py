@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.estimator.placement import Claim, usable_bytes
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.index import plain_key
 from advisor.knowledge.types import Framework, Knowledge
+from advisor.reading.known import was_sold
 from advisor.units import GIB
 
 BLOCKS = {
@@ -303,3 +305,12 @@ def test_the_servers_for_many_users_are_named_with_a_source(known: Knowledge) ->
     serving = {name for name, f in known.frameworks.items() if f.serves_batches}
     assert serving == {"vLLM", "SGLang", "TGI", "TensorRT-LLM"}
     assert all(known.frameworks[name].sources.get("serves_batches") for name in serving)
+
+
+def test_how_a_card_is_sold_is_said_of_what_is_not_proposed() -> None:
+    """The field decides, whatever words the reason has."""
+    told = [card for card in load_knowledge().gpus.values() if card.sale]
+    assert {card.sale for card in told} == {"used", "special"}
+    assert all(card.not_for_sale for card in told)
+    assert was_sold(replace(told[0], sale="used", not_for_sale="any words"))
+    assert not was_sold(replace(told[0], sale="", not_for_sale="sold used alone by now"))

@@ -47,7 +47,8 @@ def answered(case: dict[str, Any]) -> Diagnosis:
     log = read(case["text"])
     found = settings_of(log, advisor().knowledge)
     settings = {**found.settings, **case["flags"]}
-    doc = document(advisor().advise(replace(Request(), **settings), complete=True))
+    asked = replace(Request(), **settings)
+    doc = document(advisor().advise(asked, complete=True, all_cards=True))
     return diagnosed(log, settings, {}, doc)
 
 
@@ -299,3 +300,14 @@ def test_figures_are_set_beside_what_they_are_of() -> None:
     for name in ("model_size", "weights"):
         assert rows[name].computed == pytest.approx(rows[name].logged, rel=0.01)
         assert not rows[name].far
+
+
+def test_what_a_table_of_the_driver_shows_in_use_is_shown() -> None:
+    table = (
+        "|   0  NVIDIA GeForce RTX 3090        Off | 00000000:01:00.0  On |             N/A |\n"
+        "|  0%   42C    P8        25W /  350W |     912MiB /  24576MiB |      2%      Default |\n"
+    )
+    rows = {
+        row.figure: row for row in settled(table, model="qwen3-8b", precision="Q8_0").comparison
+    }
+    assert rows["used"].logged == 912 * 2**20

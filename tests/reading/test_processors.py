@@ -129,7 +129,9 @@ def test_layers_on_a_card_mean_nothing_there() -> None:
 @pytest.mark.parametrize("framework", ["vLLM", "SGLang", "ExLlamaV3", "MLX-LM"])
 def test_what_is_for_cards_alone_says_so(framework: str) -> None:
     request = Request(gpu="processor:64GB", model="llama-3.1-8b", framework=framework)
-    with pytest.raises(UserError, match=r"does not run|is not sized on a processor"):
+    with pytest.raises(
+        UserError, match=r"does not run|is not sized on a processor|is not modelled"
+    ):
         resolve(request, known())
 
 

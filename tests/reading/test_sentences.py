@@ -160,6 +160,7 @@ def test_parts_may_stand_in_any_order() -> None:
             "Xeon E5-2690 v4 dual socket 256gb ddr4 2400, deepseek v3 q4",
             {"cpu": "dual Xeon E5-2690 v4", "ram": "256gb ddr4 2400"},
         ),
+        ("llama4 maverick on a dgx spark cluster of 2", {"gpu": "2x dgx spark"}),
         ("dual socket epyc 7742, 512gb ddr4 3200, kimi k2", {"cpu": "dual epyc 7742"}),
     ],
 )
@@ -402,6 +403,13 @@ def test_a_size_alone_is_the_usual_model_where_no_machine_is_told() -> None:
         read = read_sentence(text, known())
         assert read.settings.get("model") == model, text
         assert (read.asks == "gpus-for") == bool(model), text
+
+
+def test_formats_to_choose_between_share_their_maker() -> None:
+    asked = read_sentence("qwen3 32b mlx 4bit or 8bit on M4 Pro 48GB", known())
+    assert asked.settings["precision"] == "mlx 4bit"
+    assert asked.more == [{"precision": "mlx 8bit"}]
+    assert read_sentence("qwen3 32b q4 or awq on a 3090", known()).more == [{"precision": "awq"}]
 
 
 def test_formats_to_choose_between_are_questions_each() -> None:

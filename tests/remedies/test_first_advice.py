@@ -443,3 +443,11 @@ def test_nothing_is_free_beside_a_cache_that_lets_requests_wait() -> None:
     assert " free" not in line
     runs = {"gpu": "2x RTX 3090", "model": "qwen2.5-72b-instruct", "precision": "AWQ", "batch": 8}
     assert "\n  Free  " not in render_text(document(advised(**runs)))
+
+
+def test_an_option_that_leaves_the_system_little_ram_says_how_much() -> None:
+    given = {"gpu": "RTX 3060 12GB", "model": "qwen3.6-35b-a3b", "precision": "Q4_K_M"}
+    said = " ".join(render_text(document(advised(**given, ram_gib=16))).split())
+    assert re.search(r"GiB in 16.0 GiB of system RAM \(leaves [4-6]\.\d GiB for the system\)", said)
+    roomy = render_text(document(advised(**given, ram_gib=64)))
+    assert "for the system)" not in roomy

@@ -388,3 +388,9 @@ def test_what_is_slow_for_want_of_kernels_is_not_said_to_be_bound_by_memory() ->
     bound = "memory bandwidth"
     assert bound not in told(**given, precision="AWQ")[1]
     assert bound in told(**given, precision="GPTQ 4-bit")[1]
+
+
+def test_what_embeds_gives_no_answers_that_improve() -> None:
+    _, text = told(gpu="RTX 4090", model="bge-m3")
+    assert "vectors come closer" in text
+    assert "Answers improve" not in text

@@ -91,8 +91,8 @@ _CPU_ONLY = re.compile(
 )
 _HALF_NAMES = frozenset({"f16", "fp16", "default", "none", "auto", "", "bf16", "bfloat16"})
 _CACHES = {
-    "q8_0": "q8_0", "q8": "q8_0", "q4_0": "q4_0", "q4": "q4_0", "q5_0": "q5_0", "fp8": "fp8",
-    "fp8_e4m3": "fp8", "fp8_e5m2": "fp8",
+    "q8_0": "q8_0", "q8": "q8_0", "q4_0": "q4_0", "q4": "q4_0", "q4_1": "q4_1", "q5_0": "q5_0",
+    "q5_1": "q5_1", "fp8": "fp8", "fp8_e4m3": "fp8", "fp8_e5m2": "fp8",
 }  # fmt: skip
 
 

@@ -7,6 +7,8 @@ time = (overhead x backend x layers
      + weights / (bandwidth x base x backend x line x architecture x pair x format x program)
      + cache / (bandwidth x base x backend x line x architecture x pair x program x cache x backend
        x no flash attention x latent vectors)
+     + unpacking a cache of few bits: (16-bit bytes of it as the cache) x backend
+       or values x heads that read them / shading units x backend x type
      + what a program that serves does for each token
 
 all of it over the card's own factor. That is fitted with the rest, so that a card far from the
@@ -62,6 +64,12 @@ priors = Priors(
         "cache of backend": Prior(1, 0.4),
         "cache of program": Prior(1, 0.3),
         "cache of plain": Prior(1, 0.5),
+        "unpacked": Prior(1, 0.5),
+        "unpacked of backend": Prior(1, 0.4),
+        "unpacked by head": Prior(10e-9, 0.7),
+        "unpacked by head of backend": Prior(1, 0.15),
+        "unpacked by head of architecture": Prior(1, 0.2, heavy=True),
+        "cache type": Prior(1, 0.2),
         "latent cache": Prior(1, 0.5),
         "latent cache of backend": Prior(1, 0.3),
         "card": Prior(1, 0.04, heavy=True),
@@ -126,6 +134,9 @@ def terms(run: Run, group_of: GroupOf) -> tuple[Term, ...]:
     cached += [(f"cache of plain:{backend}", -1.0)] if run.plain else []
     if scenario.model.shape.mla:
         cached += [("latent cache", -1.0), (f"latent cache of backend:{backend}", -1.0)]
+    by_head = [*_launch("unpacked by head", backend)]
+    by_head.append((f"unpacked by head of architecture:{run.architecture}", 1.0))
+    by_head.append((f"cache type:{scenario.kv_cache_k.name}", 1.0))
     experts = _launch("expert", backend) + wait
     experts += [(f"expert of older:{backend}", 1.0)] if run.older else []
     found = [
@@ -133,6 +144,8 @@ def terms(run: Run, group_of: GroupOf) -> tuple[Term, ...]:
         (reads.gpu_bytes * speed, packed),
         (reads.touched(streams) * reads.gpu_expert_bytes * speed, [*packed, *apart]),
         (streams * reads.gpu_cache_bytes * speed, cached),
+        (streams * reads.gpu_unpacked_bytes * speed, [*cached, *_launch("unpacked", backend)]),
+        (streams * reads.gpu_by_head, by_head),
         (_MS_PER_LAYER * layers.experts, experts),
         (_MS_PER_LAYER * layers.recurrent, _launch("recurrent", backend) + wait),
         (float(run.served), [("serving", 1.0)]),

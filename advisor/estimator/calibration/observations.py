@@ -157,6 +157,7 @@ _RAW_OUTPUT = frozenset({
     "ghost91-/llama-bench", "LottoLottoLotto/4x3090-llm-benchmarks", "ggml-org/llama.cpp",
     "msb-msb/insiderllm-bench-results", "GoodOlClint/homelab", "notwitcheer/llm-bench-rig",
     "kyuz0/amd-r9700-ai-toolboxes", "hogeheer499-commits/strix-halo-guide", "jiegec/kb",
+    "Memoriant/dgx-spark-kv-cache-benchmark",
 })  # fmt: skip
 """Sources that show what a tool printed; the others report figures or are filled in by hand."""
 _SELF_REPORTED = (

@@ -97,6 +97,12 @@ def _decode(material: Material, fitted: Fitted) -> Iterator[str]:
     yield "  formats:"
     for name in _members(values, "efficiency of format"):
         yield f"    {_quoted(name)}: {_number(of(f'efficiency of format:{name}'))}"
+    yield "  # Caches of few bits that every head unpacks: what a type takes against the others."
+    kinds = [(name, of(f"cache type:{name}")) for name in _members(values, "cache type")]
+    yield f"  cache_types: {_flow(kinds)}"
+    kind = "unpacked by head of architecture"
+    own = [(name, of(f"{kind}:{name}")) for name in _members(values, kind)]
+    yield f"  cache_generations: {_flow(own)}"
     yield "  # A measured card against the model above."
     yield "  cards:"
     counts = Counter(run.card for run in runs)
@@ -120,6 +126,11 @@ def _backends(values: Values) -> Iterator[str]:
             ("cache", of(f"cache of backend:{name}")),
             ("sixteen_bit_experts", of(f"efficiency of sixteen bit experts:{name}")),
             ("latent_cache", of("latent cache") * of(f"latent cache of backend:{name}")),
+            ("unpacked", of("unpacked") * of(f"unpacked of backend:{name}")),
+            (
+                "unpacked_by_head_ns",
+                1e9 * of("unpacked by head") * of(f"unpacked by head of backend:{name}"),
+            ),
         )
         yield f"    {name}: {_flow(pairs)}"
 

@@ -19,11 +19,10 @@ from msgspec.structs import replace
 from advisor.errors import UserError
 from advisor.estimator import estimate_memory
 from advisor.estimator.calibration.observations import Observation
-from advisor.estimator.kv_cache import kv_read_bytes
 from advisor.estimator.measured_speed import Measurement
 from advisor.estimator.speed_prefill import card_size
 from advisor.estimator.speed_rates import architecture_of
-from advisor.estimator.speed_step import Reads, lanes_bytes_s, reads_of
+from advisor.estimator.speed_step import Reads, cache_reads, lanes_bytes_s, reads_of
 from advisor.estimator.speed_tables import Policy
 from advisor.estimator.weights import weights_of
 from advisor.knowledge.catalogue import MAKERS
@@ -214,7 +213,7 @@ def _run(observation: Observation, knowledge: Knowledge, policy: Policy) -> Run 
         scenario.model, scenario.precision, scenario.framework, knowledge.ggml_types
     )
     memory = estimate_memory(scenario, knowledge) if is_split(scenario) else _IN_RAM
-    reads = reads_of(scenario, memory, weights, kv_read_bytes(scenario, scenario.depth_tokens))
+    reads = reads_of(scenario, memory, weights, cache_reads(scenario, policy.by_head))
     text_bytes = weights.profile.total_bytes - weights.profile.vision_bytes
     ratio = _size_ratio(observation, text_bytes)
     if metric == "decode" and not _SIZES[0] <= ratio <= _SIZES[1]:

@@ -9,7 +9,7 @@ from advisor.estimator import estimate_memory
 from advisor.estimator.calibration.user.benchmark import Run
 from advisor.estimator.kv_cache import kv_read_bytes
 from advisor.estimator.speed import estimate_speed
-from advisor.estimator.speed_step import reads_of
+from advisor.estimator.speed_step import CacheReads, reads_of
 from advisor.estimator.weights import weights_of
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.runtimes.base import Weights
@@ -94,7 +94,7 @@ def _too_much_read(
     if gpu is None or gpu.bandwidth_bytes_s is None:
         return
     cache = kv_read_bytes(scenario, scenario.depth_tokens)
-    reads = reads_of(scenario, memory, weights, cache)
+    reads = reads_of(scenario, memory, weights, CacheReads(cache))
     steps = run.tok_s if run.metric == "decode_tok_s" else run.tok_s / scenario.batch
     read = steps * (reads.step_bytes(scenario.batch) + scenario.batch * cache)
     most = gpu.bandwidth_bytes_s * scenario.gpus
