@@ -114,9 +114,8 @@ _SEAL = 4  # bytes
 
 def user_cache_dir() -> Path:
     """The folder for this version's compiled overlays (``ADVISOR_CACHE_DIR`` overrides)."""
-    if stated := os.environ.get("ADVISOR_CACHE_DIR"):
-        return Path(stated)
-    return base_dir("LOCALAPPDATA", "Local", "Caches", "XDG_CACHE_HOME", ".cache") / __version__
+    own = "LOCALAPPDATA", "Local", "Caches", "XDG_CACHE_HOME", ".cache"
+    return Path(os.environ.get("ADVISOR_CACHE_DIR") or f"{base_dir(*own)}/{__version__}")
 
 
 def with_extra(name: str) -> str:
@@ -126,21 +125,23 @@ def with_extra(name: str) -> str:
 
 def user_data_dir() -> Path:
     """The folder for what the user adds (``ADVISOR_DATA_DIR`` overrides)."""
-    if stated := os.environ.get("ADVISOR_DATA_DIR"):
-        return Path(stated)
-    return base_dir("APPDATA", "Roaming", "Application Support", "XDG_DATA_HOME", ".local/share")
+    return Path(user_data_folder())
 
 
-def base_dir(windows: str, roaming: str, mac: str, linux: str, usual: str) -> Path:
+def user_data_folder() -> str:
+    """Give the same as a text, which takes less time."""
+    own = "APPDATA", "Roaming", "Application Support", "XDG_DATA_HOME", ".local/share"
+    return os.environ.get("ADVISOR_DATA_DIR") or base_dir(*own)
+
+
+def base_dir(windows: str, roaming: str, mac: str, linux: str, usual: str) -> str:
     """Give the user's folder for this program: on Windows and Linux where a variable says."""
-    home = Path.home()
-    if sys.platform == "win32":
-        base = Path(os.environ.get(windows) or home / "AppData" / roaming)
-    elif sys.platform == "darwin":
-        base = home / "Library" / mac
-    else:
-        base = Path(os.environ.get(linux) or home / usual)
-    return base / "advisor"
+    home = os.path.expanduser("~")  # noqa: PTH111  as a text
+    stated = os.environ.get({"win32": windows, "darwin": ""}.get(sys.platform, linux))
+    folder = {"win32": f"AppData/{roaming}", "darwin": f"Library/{mac}"}.get(sys.platform, usual)
+    if home == "~" and not stated:
+        raise RuntimeError("no home folder is known")
+    return f"{stated or f'{home}/{folder}'}/advisor"
 
 
 def compiled(
@@ -339,9 +340,8 @@ _UNFINISHED_S = 3_600
 def _remove_leftovers(folder: Path) -> None:
     with os.scandir(folder) as entries:
         left = [entry for entry in entries if _LEFTOVER.fullmatch(entry.name)]
-    for entry in left:
-        if time.time() - entry.stat().st_mtime > _UNFINISHED_S:
-            _remove(Path(entry.path))
+    for old in (one for one in left if time.time() - one.stat().st_mtime > _UNFINISHED_S):
+        _remove(Path(old.path))
 
 
 def _remove(old: Path) -> None:

@@ -36,6 +36,7 @@ from advisor.remedies.impossible import expected_options, proof_of, resolved
 from advisor.remedies.machines import as_asked, least
 from advisor.remedies.option import Base, Option
 from advisor.remedies.sharing import on_fewest, options_on_fewest
+from advisor.remedies.speculative import slow_drafter
 from advisor.rules.engine.base import OptionFacts
 from advisor.runtimes import runtime_of
 from advisor.scenario import Scenario, capability, support, with_batch
@@ -174,10 +175,10 @@ def request_warnings(base: Base) -> tuple[str, ...]:
     found = list(model_warnings(scenario.model, scenario.context_tokens))
     found += variant_warnings(base.request, scenario, base.knowledge)
     if scenario.batch > 1 and (why := support.in_turn(scenario)):
-        found.append(
-            f"{scenario.framework.name} answers one request at a time here: {why}. "
-            "All are sized at once."
-        )
+        said = f"{scenario.framework.name} answers one request at a time here"
+        found.append(f"{said}: {why}. All are sized at once.")
+    if scenario.draft_model and (why := slow_drafter(scenario)):
+        found.append(f"{why}. The span told is that of other programs.")
     if not any(line.startswith(f"'{base.request.model}'") for line in scenario.read_as):
         found += published_warnings(base.request, scenario)
     found += context_warnings(base)

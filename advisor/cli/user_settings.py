@@ -160,7 +160,7 @@ def user_file() -> Path | None:
         return Path(stated) / FILE
     with suppress(RuntimeError):
         mac, linux = "Application Support", "XDG_CONFIG_HOME"
-        return base_dir("APPDATA", "Roaming", mac, linux, ".config") / FILE
+        return Path(base_dir("APPDATA", "Roaming", mac, linux, ".config"), FILE)
     return None
 
 

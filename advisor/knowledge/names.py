@@ -269,16 +269,13 @@ def _with_cores(cores: Sequence[tuple[str, str]], wanted: Sequence[str]) -> list
     """List the models with exactly these words, or else with all of them."""
     if not wanted:
         return []
-    spelled = " ".join(wanted)
-    same = list(dict.fromkeys(name for name, core in cores if core == spelled))
+    spelled, rarest = " ".join(wanted), max(wanted, key=len)
+    found = [one for one in cores if rarest in one[1]]
+    same = list(dict.fromkeys(name for name, core in found if core == spelled))
     if same:
         return same
     need = {word: wanted.count(word) for word in wanted}
-    return list(
-        dict.fromkeys(
-            name for name, core in cores if wanted[0] in core and _has_words(core.split(), need)
-        )
-    )
+    return list(dict.fromkeys(name for name, core in found if _has_words(core.split(), need)))
 
 
 def _has_words(words: Sequence[str], need: Mapping[str, int]) -> bool:

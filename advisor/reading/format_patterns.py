@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Final
 
@@ -219,9 +219,9 @@ class FormatSaid(Struct, frozen=True):
     """The name without it, in lower case."""
 
 
-_PATTERNS: Final = tuple(
-    (rf"(?<![a-z0-9])(?:{spelled})(?![a-z0-9])", name) for spelled, name in spellings("format")
-)
+_WORD: Final = r"(?<![a-z0-9])(?:{})(?![a-z0-9])"
+_PATTERNS: Final = tuple((_WORD.format(spelled), name) for spelled, name in spellings("format"))
+_ANY: Final = _WORD.format("|".join(spelled for spelled, _ in spellings("format")))
 """Compiled when the first name is read: a plain start reads none."""
 
 
@@ -246,7 +246,7 @@ def said_in(name: str, *, mlx: bool = False) -> FormatSaid:
         again = re.compile(rf"(?<![a-z0-9]){re.escape(found[0])}(?![a-z0-9])")
         rest = _OF_TENSORS.sub(" ", again.sub(" ", _without(folded, found)))
         return FormatSaid(found[0].replace(" ", "_"), rest)
-    for pattern, meant in _PATTERNS:
+    for pattern, meant in _PATTERNS if re.search(_ANY, folded) else ():
         if found := re.search(pattern, folded):
             number = next((group for group in found.groups() if group and group.isdigit()), "")
             rest = _without(folded, found)
@@ -305,41 +305,37 @@ class Tag(Struct, frozen=True):
     """Its file, where that is clearly larger than the format gives."""
 
 
-def _tags() -> Mapping[str, Mapping[str, Tag]]:
-    """Read the tags by name of the family, the default one first."""
+class _Library(Struct, frozen=True):
+    """The tags of the library, as they are looked for."""
+
+    families: Mapping[str, Mapping[str, Tag]]
+    """By name of the family and by its letters alone (``deepseekr1``), the default tag first."""
+    models: Sequence[Tag]
+    """Tags of models themselves: a family whose words its model lacks is a fine-tune."""
+    holding: Mapping[tuple[str, str], Tag]  # by model and format
+
+
+@cache  # 1.26 of an advice for Ollama
+def _library() -> _Library:
     found: dict[str, dict[str, Tag]] = {}
     for family, tag, model, precision, *listed in table_rows(FILE):
         size = float(listed[0]) * GB if listed else None
         found.setdefault(family, {})[tag] = Tag(f"{family}:{tag}", model, precision, size)
-    return found
-
-
-def _of_models() -> Sequence[Tag]:
-    """Give the tags of models themselves: a family whose words its model lacks is a fine-tune."""
-    tags = [tag for family in _tags().values() for tag in family.values()]
-    return [tag for tag in tags if _words(tag.name.partition(":")[0]) <= _words(tag.model)]
+    tags = [tag for family in found.values() for tag in family.values()]
+    own = [tag for tag in tags if _words(tag.name.partition(":")[0]) <= _words(tag.model)]
+    holding = {(tag.model.casefold(), tag.precision): tag for tag in reversed(own)}
+    alike = {plain_key(family): found[family] for family in reversed(found)}
+    return _Library({**alike, **found}, own, holding)
 
 
 def _words(name: str) -> frozenset[str]:
     return frozenset(re.findall(r"[a-z]+|\d+(?:\.[1-9])*", name.casefold()))
 
 
-@cache  # 1.26 of an advice for Ollama
-def _holding() -> Mapping[tuple[str, str], Tag]:
-    return {(tag.model.casefold(), tag.precision): tag for tag in reversed(_of_models())}
-
-
 def tag_of(model: str, names: Iterable[str]) -> Tag | None:
     """Give the tag that holds a model in a format of these names, ``qwen2.5:7b``; None: none is."""
-    found = (_holding().get((model.casefold(), name)) for name in names)
+    found = (_library().holding.get((model.casefold(), name)) for name in names)
     return next(filter(None, found), None)
-
-
-def _family(name: str, alike: Callable[[str], str] = str) -> Mapping[str, Tag]:
-    """Find a family by its name, or by what is alike: its letters alone (``deepseekr1``)."""
-    key, found = name.casefold().strip(), _tags()
-    like = (one for one in found if alike(one) == alike(key))
-    return found.get(key) or found.get(next(like, ""), {})
 
 
 def tag_named(parts: NameParts) -> Tag | None:
@@ -348,7 +344,8 @@ def tag_named(parts: NameParts) -> Tag | None:
         return None
     left = re.findall(r"[a-z0-9.]+", said_in(parts.tag).rest)
     told = [word for word in left if word not in _TUNED]
-    family, size = _family(parts.name, plain_key), "-".join(told)
+    families, name = _library().families, parts.name.casefold().strip()
+    family, size = families.get(name) or families.get(plain_key(name), {}), "-".join(told)
     plain = "-".join(word for word in told if not _RELEASE.fullmatch(word))
     found = (family.get(one) for one in (parts.tag.casefold(), size, plain))
     return next(filter(None, found), None) if size else default_tag(parts)
@@ -356,13 +353,16 @@ def tag_named(parts: NameParts) -> Tag | None:
 
 def default_tag(parts: NameParts) -> Tag | None:
     """Find the tag that a bare name stands for."""
-    return next(iter(_family(parts.name).values()), None)
+    name = parts.name.casefold().strip()
+    family = _library().families.get(name, {})
+    tag = next(iter(family.values()), None)
+    return tag if tag and tag.name.partition(":")[0] == name else None
 
 
 def library_format(model: str) -> str | None:
     """Give the format in which the library holds a model, by the words of its name."""
     asked = _told(model)
-    return next((tag.precision for tag in _of_models() if _told(tag.model) == asked), None)
+    return next((tag.precision for tag in _library().models if _told(tag.model) == asked), None)
 
 
 def _told(name: str) -> Sequence[str]:

@@ -151,11 +151,11 @@ def _may_stand(record: ModelRecord, parts: NameParts) -> bool:
     """Whether a maker's word in the name is that of this model's publisher."""
     publisher = (record.hf_id or "").partition("/")[0].casefold()
     own = {*publisher_words(publisher), *model_words(" ".join((record.name, *record.aliases)))}
-    for word in model_words(parts.name):
-        makers = words().makers.get(word)
-        if makers and word not in own and publisher not in {m.casefold() for m in makers}:
-            return False
-    return True
+    short, said = words().short, SEGMENT.findall(parts.name.lower())
+    if any(own.issuperset(model_words(short[word])) for word in short.keys() & {*said}):
+        own |= short.keys()  # ``MS-24B``: no maker's word there
+    makers = (words().makers.get(word) for word in model_words(parts.name) if word not in own)
+    return all(publisher in map(str.casefold, of) for of in makers if of)
 
 
 def _core(text: str) -> tuple[str, ...]:

@@ -184,7 +184,8 @@ def rests_of(segments: Segments, parts: NameParts) -> Sequence[Segments]:
 
 def based_on(rests: Sequence[Segments]) -> Sequence[Segments]:
     """Put the base for names that do not tell it: ``vicuna-13b``, ``miqu-1-70b``, ``L3-8B-...``."""
-    short = words().short
+    short, told = words().short, words().bases.intersection(rests[0])
+    rests = [kept for kept in rests if kept[1:] and told.issubset(kept)]  # ``Koala-Mistral-7B``
     spelled = [tuple(w for one in kept for w in short.get(one, one).split("-")) for kept in rests]
     longer = [kept for kept in (*spelled, *less_tuned(spelled)) if kept not in rests]
     bases = (base for kept in rests if (base := _base(kept) or _base(_family_words(kept))))
@@ -206,9 +207,14 @@ def _base(segments: Segments) -> Segments:
     size = next((word for word in plain if SIZE.fullmatch(word)), "")
     family = "".join(word for word in plain if word.isalpha())
     version = next((word.lstrip("v") for word in plain if _VERSION.fullmatch(word)), "")
-    if not size or not all(w.isalpha() or w == size or _MARK.fullmatch(w) for w in plain):
+    told = {w for w in plain if w in known.short and (size or "." in w)}
+    own = {size, *told}
+    if not (size or told) or not all(w.isalpha() or w in own or _MARK.fullmatch(w) for w in plain):
         return ()
-    first = plain[0] if not any(map(known.other.search, plain)) else family
+    alike = not any(map(known.other.search, {*plain} - told))
+    if told and alike:  # of two the one with a version: ``L3.3-MS-...`` is no Mistral Small
+        return tuple(f"{known.short[max(told, key=len)]}-{size}".strip("-").split("-"))
+    first = plain[0] if alike and plain else family
     keys = (
         f"{family}-{version}-{size}", f"{family}-{version}", f"{family}-{size}", family,
         f"{first}-{size}",
@@ -221,7 +227,7 @@ def _base(segments: Segments) -> Segments:
 
 
 _VERSION: Final = re.compile(r"v?\d(?:\.\d+)?")
-_MARK: Final = re.compile(r"v?\d(?:\.\d+)?|v\d[a-z]|\d+k|\d{4}")
+_MARK: Final = re.compile(r"v?\d{1,2}(?:\.\d+){0,2}[a-z]?|[rx]\d|\d+k|\d{4}|\d\.\dx")
 """Of a release: its version, context, date."""
 
 
@@ -316,28 +322,21 @@ class Words(Struct, frozen=True):
     """``instruct``, ``it`` ... -> ``instruct``, ``base`` or nothing (``hf``)."""
     makers: Mapping[str, tuple[str, ...]]
     """A maker's or family's word -> the publishers whose models it may stand before."""
-    packers: frozenset[str]
-    """Publishers that pack or mirror others' models, and their words in names."""
-    tuned: frozenset[str]
-    """Words of fine-tunes: what bears one has the sizes of its base."""
-    edited: frozenset[str]
-    """Those that keep the model's own weights but for a few: ``abliterated``."""
+    packers: frozenset[str]  # publishers that pack or mirror others' models, as names have them
+    tuned: frozenset[str]  # of fine-tunes: what bears one has the sizes of its base
+    edited: frozenset[str]  # that keep the model's own weights but for a few: ``abliterated``
     filler: frozenset[str]
-    other: re.Pattern[str]
-    """Within a word: it tells a model of another size than the base that a name bears."""
-    kind: re.Pattern[str]
-    """The same, where what it tells is another kind of model: one that hears, sees, ranks."""
+    other: re.Pattern[str]  # in a word: it tells a model of another size than the base it bears
+    kind: re.Pattern[str]  # the same, of another kind of model: one that hears, sees, ranks
     short: Mapping[str, str]
     """A word that stands for a base within names of fine-tunes (``l3``) -> the base."""
-    releases: Mapping[str, Release]
-    """A whole name -> the release that it names."""
-    same: Mapping[str, str]
-    """A whole name -> the model whose sizes it has."""
+    releases: Mapping[str, Release]  # a whole name -> the release that it names
+    same: Mapping[str, str]  # a whole name -> the model whose sizes it has
     built_on: Mapping[str, str]
     """A family of fine-tunes that does not name its base -> the base, less its size."""
+    bases: frozenset[str]  # with which these bases begin, ``mistral``: no maker's word beside them
     slips: Mapping[str, str]
-    refused: Mapping[str, str]
-    """A family of which nothing is sized -> why."""
+    refused: Mapping[str, str]  # a family of which nothing is sized -> why
     unread: Mapping[str, tuple[str, ...]]
     """A format that no runtime here reads -> the nearest, with ``{bits}``, and who reads it."""
     unread_called: re.Pattern[str]
@@ -373,6 +372,7 @@ def words() -> Words:
         releases=releases,
         same=kinds["same"],
         built_on=kinds["built-on"],
+        bases=frozenset(re.findall(r"(?m)^[a-z]+", "\n".join(kinds["built-on"].values()).lower())),
         slips=kinds["slip"],
         refused=kinds["refused"],
         unread=unread,

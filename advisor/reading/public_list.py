@@ -9,8 +9,9 @@ Source, licence and date stand in its first line; docs/public-list.md says how i
 
 from __future__ import annotations
 
+import os
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate
@@ -20,7 +21,7 @@ from typing import Final
 from msgspec import Struct
 
 from advisor.errors import KnowledgeError, RequestError, Source
-from advisor.files import data_dir, refuse_shared, user_data_dir
+from advisor.files import data_dir, refuse_shared, user_data_dir, user_data_folder
 from advisor.knowledge.layers import UserEntry
 
 FILE: Final = "public_models.tsv"
@@ -104,7 +105,9 @@ def sort_key(hf_id: str) -> tuple[str, str]:
 
 def bare_key(name: str) -> str:
     """Fold case and separators: ``Qwen3 32B_AWQ`` is ``qwen3-32b-awq``."""
-    return _SEPARATORS.sub("-", name.lower())
+    folded = name.lower().replace("_", "-")
+    plain = "--" not in folded and folded.split() == [folded]
+    return folded if plain else _SEPARATORS.sub("-", folded)
 
 
 def places() -> Sequence[Path]:
@@ -239,14 +242,14 @@ def _one_of(text: str, named: Sequence[PublicModel]) -> PublicModel | None:
 
 def _every(lines: Callable[[_List], Iterable[bytes]]) -> Iterator[PublicModel]:
     """Give the models of some lines of every list, in the order of the lists."""
-    for path, by_user in zip(places(), (True, False), strict=True):
+    for path in (f"{user_data_folder()}/{FILE}", ""):
         try:
-            if listed := _opened(path, by_user=by_user):
+            if listed := _opened(path):
                 yield from map(listed.model, lines(listed))
         except (OSError, ValueError) as bad:
-            raise KnowledgeError(
-                f"the public list cannot be read: {bad}", source=Source(str(path)), hint=_MEND
-            ) from None
+            at = Source(path or str(_BUILT_IN))
+            message = f"the public list cannot be read: {bad}"
+            raise KnowledgeError(message, source=at, hint=_MEND) from None
 
 
 _MOST_KEPT: Final = 4096
@@ -254,14 +257,17 @@ _MOST_KEPT: Final = 4096
 _MEND: Final = "Delete it, and give 'advisor knowledge update' the list again."
 
 
-def _opened(path: Path, *, by_user: bool) -> _List | None:
+def _opened(users: str) -> _List | None:
+    """Open the user's list, if it is there, or the built-in one, which nothing changes."""
+    if not users:
+        return _read(_BUILT_IN, by_user=False)
     try:
-        found = path.stat()
+        found = os.stat(users)  # noqa: PTH116  asked for each name
     except (FileNotFoundError, NotADirectoryError):
         return None
-    if by_user:
-        refuse_shared(path, found)
-    return _read(path, found.st_ino, found.st_size, found.st_mtime_ns, by_user=by_user)
+    path = Path(users)
+    refuse_shared(path, found)
+    return _read(path, found.st_ino, found.st_size, found.st_mtime_ns, by_user=True)
 
 
 class _List:
@@ -307,9 +313,15 @@ class _List:
 
     def holding(self, *texts: str) -> Iterator[bytes]:
         """Give the lines whose repository, in lower case, has these texts."""
-        having = map(self._rows_with, texts or ("",))
-        for row in sorted(frozenset.intersection(*having)):
-            yield self._line(self._set_apart()[2][row])
+        known = {one: self._rows.get(one) for one in texts}
+        rows = self._rows_with(max(texts, key=len, default=""))
+        rows = rows.intersection(*(kept for kept in known.values() if kept is not None))
+        more = [one for one, kept in known.items() if kept is None]
+        names, ends, begins = self._set_apart()
+        for row in sorted(rows):
+            name = names[ends[row - 1] if row else 0 : ends[row]] if more else ""
+            if all(map(name.__contains__, more)):
+                yield self._line(begins[row])
 
     def _rows_with(self, text: str) -> frozenset[int]:
         names, ends, _ = self._set_apart()
@@ -337,6 +349,14 @@ class _List:
         return self._data[at : end if end >= 0 else len(self._data)]
 
     def _first(self, key: tuple[str, str]) -> int:
+        if self._names:
+            names, ends, begins = self._names
+
+            def at_row(row: int) -> tuple[str, str]:
+                return sort_key(names[ends[row - 1] if row else 0 : ends[row] - 1])
+
+            row = bisect_left(range(len(ends)), key, key=at_row)
+            return begins[row]
         low, high = self._begin, len(self._data)
         while low < high:
             middle = (low + high) // 2

@@ -194,14 +194,16 @@ _SIXTEEN: Final = {"BF16": "bfloat16", "FP16": "float16"}
 def _published(public: PublicModel, model: Model) -> Model:
     """Give the format that a source says, else that of the model of its shape, as such."""
     formats, dtype, found = model.native_formats, model.native_dtype, sourced_format(public.hf_id)
-    if is_packed(public) or says_sixteen_bits(public):
+    named = says_sixteen_bits(public)
+    if is_packed(public) or named:
         formats, dtype = (), PACKED if is_packed(public) else None
     elif found in _SIXTEEN:
         formats, dtype = (), _SIXTEEN[found]
     elif found and found not in formats:
         formats = (found,)
     inherited = bool(formats) and found is None
-    return replace(model, native_formats=formats, native_dtype=dtype, native_inherited=inherited)
+    model = replace(model, native_dtype=dtype, named_format=None if is_packed(public) else named)
+    return replace(model, native_formats=formats, native_inherited=inherited)
 
 
 def refused(public: PublicModel, why: str) -> RequestError:

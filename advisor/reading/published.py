@@ -150,10 +150,10 @@ def recorded_as(hf_id: str) -> Recorded | None:
 def own_record(hf_id: str) -> ModelRecord | None:
     """Give the record that only this name finds, with its publisher or without; a line for each."""
     asked = bare_key(hf_id)
-    last = asked.rpartition("-")[2]
-    for name, record in table_rows(OWN):
-        keys = (bare_key(one) for one in (name, name.rpartition("/")[2]))
-        if name.lower().endswith(last) and asked in keys:
+    last = {asked[-1:], asked[-1:].upper()}
+    for name, record in (row for row in table_rows(OWN) if row[0][-1] in last):
+        key = name.lower().replace("_", "-")
+        if key.endswith(asked) and key.removesuffix(asked)[-1:] in {"", "/"}:
             return json.decode(record, type=ModelRecord)
     return None
 
@@ -168,9 +168,10 @@ def has_gguf(public: PublicModel) -> bool:
     return "gguf" in f"{public.format} {public.name.lower()}"
 
 
-def says_sixteen_bits(public: PublicModel) -> bool:
-    """Whether its name says that it was unpacked to 16 bits."""
-    return said_in(public.name).precision in _SIXTEEN
+def says_sixteen_bits(public: PublicModel) -> str | None:
+    """Give the 16 bits to which its name says that it was unpacked; None where it says none."""
+    said = said_in(public.name).precision
+    return said if said in _SIXTEEN else None
 
 
 def unpacked_name(name: str) -> str:

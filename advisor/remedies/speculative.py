@@ -24,7 +24,7 @@ from advisor.remedies.option import (
 from advisor.runtimes import runtime_of
 from advisor.runtimes.commands import can_tell
 from advisor.scenario import Scenario, support
-from advisor.scenario.capability import holds_head
+from advisor.scenario.capability import asked, holds_head
 from advisor.scenario.support import DRAFT_SHARE, same_vocabulary
 
 ASSISTANT: Final = "mtp"
@@ -41,7 +41,7 @@ def _drafts(base: Base, *_: object) -> Iterator[Option]:
         return
     if support.no_drafting(scenario) or ASSISTANT in scenario.model.companions:
         return
-    if trained_head(scenario):
+    if slow_drafter(scenario) or trained_head(scenario):
         return
     gguf = runtime_of(scenario.framework).gguf_alone
     reads_text = scenario.model.modality == "text" or (gguf and scenario.model.modality == "vision")
@@ -69,6 +69,12 @@ def _head_drafts(base: Base, *_: object) -> Iterator[Option]:
     other = replace(scenario, mtp=tokens)
     effort: Effort = "download" if gguf else "setting"
     yield make_option(base, HEAD, {"mtp": tokens}, other, effort=effort)
+
+
+def slow_drafter(scenario: Scenario) -> str:
+    """Say in one clause why a second model drafts too slowly here to gain by; empty: it may."""
+    row = asked(scenario.framework, "draft", "model", scenario.gpu, scenario.model.shape)
+    return row.why if row and row.answer == "slow" else ""
 
 
 def _draft_for(scenario: Scenario, knowledge: Knowledge) -> Model | None:

@@ -57,10 +57,15 @@ def formats_named(text: str, knowledge: Knowledge) -> tuple[Format, ...]:
 
 
 def released_of(text: str, model: Model, knowledge: Knowledge) -> tuple[Format, ...]:
-    """List the formats of as many bits as a family name says that a model is released in."""
+    """List the formats of as many bits as a family name says that a model is released in.
+
+    Eight-bit floats are not among those of INT8, which means integers.
+    """
     bits = support.family_bits(text)
     released = (*model.native_formats, *((model.held_format,) if model.held_format else ()))
-    return tuple(f for f in (knowledge.formats[n] for n in released) if f.class_bits == bits)
+    known = (knowledge.formats[name] for name in released if name in knowledge.formats)
+    alike = (f for f in known if f.class_bits == bits)
+    return tuple(f for f in alike if not (f.floats and support.is_other(f, text)))
 
 
 def formats_for(text: str, model: Model | None, knowledge: Knowledge) -> tuple[Format, ...]:

@@ -205,6 +205,9 @@ def test_separators_marks_and_sizes_may_stand_elsewhere(text: str, name: str) ->
         ("parakeet-tdt-0.6b-v2", "writes down speech"),
         ("deepseekr1:9b", "unknown model"),
         ("Qwen3 MoE 8B", "unknown model"),
+        ("openbmb/MiniCPM-o-4_5", "MiniCPM-V-4_5 is as large without them"),
+        ("internlm-xcomposer2d5-7b", "PLoRA"),
+        ("grok", "grok-1 and grok-2 are mixtures"),
     ],
 )
 def test_what_is_no_one_language_model_is_refused_with_the_reason(text: str, why: str) -> None:
@@ -309,11 +312,72 @@ def test_whole_questions_are_understood_at_the_first_try(name: str, least: float
     assert len(missed) <= (1 - least) * len(rows(name)), missed
 
 
+@pytest.mark.parametrize(
+    ("text", "base"),
+    [
+        ("L3.3-70B-Animus-V12.1", "Llama-3.3-70B-Instruct"),
+        ("L3.3-MS-Evalebis-70b", "Llama-3.3-70B-Instruct"),
+        ("L3.3-Damascus-R1", "Llama-3.3-70B-Instruct"),
+        ("mradermacher/L3.1-8B-Niitama-v1.1-GGUF", "Llama-3.1-8B"),
+        ("MN-12B-Lyra-v4", "Mistral-Nemo-Instruct-2407"),
+        ("MS-24B-Instruct-Mullein-v0", "Mistral-Small-24B-Instruct-2501"),
+        ("MS-Schisandra-22B-v0.3", "Mistral-Small-Instruct-2409"),
+        ("G3-27B-Sparkle", "gemma-3-27b-it"),
+        ("FuseO1-DeepSeekR1-QwQ-SkyT1-32B-Preview-exl2_4.65bpw", "Qwen2.5-32B-Instruct"),
+        ("Minstral OpenOrca", "Mistral-7B-v0.1"),
+        ("TheBloke/SynthIA-7B-v1.3-GGUF", "Mistral-7B-v0.1"),
+        ("TheBloke/Synthia-70B-v1.5-GGUF", "Llama-2-70b-hf"),
+        ("Manticore-Mistral-7B", "Mistral-7B-Instruct-v0.3"),
+    ],
+)
+def test_abbreviations_of_fine_tunes_tell_the_base(text: str, base: str) -> None:
+    found = read(text)
+    assert found is not None
+    assert f"is read as {base}, whose sizes it has as a fine-tune" in found.said[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "billion"),
+    [
+        ("glm4-9b-1m", "glm-4-9b-chat-1m", 9.484),
+        ("InternVL2-Llama3-76B", "InternVL2-Llama3-76B", 76.26),
+        ("InternVL2.5-78B", "InternVL2_5-78B", 78.41),
+        ("Mini-InternVL-Chat-4B-V1-5", "Mini-InternVL-Chat-4B-V1-5", 4.15),
+        ("Emu3", "Emu3-Chat", 8.49),
+        ("ShareGPT4V-7B", "ShareGPT4V-7B", 7.06),
+        ("bakllava", "BakLLaVA-1", 7.57),
+        ("LLaVA-Video-7B-Qwen2", "LLaVA-Video-7B-Qwen2", 8.03),
+    ],
+)
+def test_models_that_see_and_releases_are_sized(text: str, name: str, billion: float) -> None:
+    found = read(text)
+    assert found is not None
+    assert found.model.name == name
+    assert found.model.parameters / 1e9 == pytest.approx(billion, rel=0.001)
+
+
+def test_an_unpacked_repository_is_taken_in_the_16_bits_that_its_name_says() -> None:
+    asked = Request(gpu="H100", model="unsloth/gpt-oss-20b-BF16")
+    assert resolve(asked, KNOWN).precision.name == "BF16"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "L3.1-Sparkle-12B", "L3.2-7B-Sparkle", "L3-8B-Sparkle-Vision", "L3-Sparkle", "L3-8x8B-Mix",
+        "G4-38B-A12.5B", "MN-GRAND-23.5B-Sparkle", "MS-Sparkle", "mn", "ms", "ms llama 3 8b",
+        "ms-marco-MiniLM-L-99-v2", "Koala-Qwen-7B", "MLewd-ReMM-L2-Chat-20B",
+    ],
+)  # fmt: skip
+def test_an_abbreviation_beside_another_size_or_kind_is_refused(text: str) -> None:
+    assert read(text) is None
+
+
 def test_a_family_of_fine_tunes_has_the_base_of_its_version() -> None:
     for text, base in (
         ("vicuna 13b v1.5 16k", None),
         ("vicuna-13b", "llama-13b"),
-        ("L3-8B-Lunaris", None),
+        ("L3-8B-Lunaris", "Meta-Llama-3-8B"),
         ("MythoMax-L2-13B", "Llama-2-13b-hf"),
         ("TheDrummer/Cydonia-24B-v2", "Mistral-Small-24B-Instruct-2501"),
         ("Cydonia-24B-v4h", "Mistral-Small-24B-Instruct-2501"),
@@ -367,7 +431,7 @@ def test_a_listed_release_states_the_context_that_it_was_trained_for() -> None:
 
 def test_bases_of_fine_tunes_are_models_that_are_read() -> None:
     known = words()
-    sizes = ("", "-7b", "-8b", "-3b", "-70b")
+    sizes = ("", "-7b", "-8b", "-9b", "-12b", "-24b", "-3b", "-70b")
     for base in (*known.same.values(), *known.short.values()):
         assert any(read(base + size) for size in sizes), base
     for family, base in known.built_on.items():

@@ -139,9 +139,6 @@ def test_no_model_is_proposed_where_a_head_was_trained_for_it() -> None:
 
 
 def test_vllm_drafts_with_nothing_in_a_pipeline() -> None:
-    plain = {"gpu": "2x H100 SXM5 80 GB", "model": "qwen2.5-72b-instruct", "precision": "AWQ"}
-    assert proposed(**plain, framework="vLLM")
-    assert not proposed(**plain, framework="vLLM", split="layer")
     asked = {"gpu": "2x H100 SXM5 80 GB", "model": "qwen3-32b", "framework": "vLLM"}
     heads = [
         advised(**asked, **more).facts.get("model.draft_head") for more in ({}, {"split": "layer"})
@@ -195,3 +192,14 @@ def test_a_head_of_the_publishers_goes_before_a_small_relative() -> None:
     advice = advised(gpu="DGX Spark", model="gemma-4-31B-it", precision="Q4_K_M")
     assert not [o for o in advice.options if o.scenario.draft_model]
     assert "trained-head-published" in {one.rule for one in advice.notes}
+
+
+def test_a_second_model_that_a_server_runs_without_graphs_is_not_advised() -> None:
+    """vLLM records no CUDA graphs of it; what is stated is sized, and told of."""
+    given = {"gpu": "4x RTX 3090", "model": "command-a-03-2025", "precision": "AWQ"}
+    found = advised(**given, framework="vLLM")
+    assert not any(option.action == "speculative" for option in found.options)
+    (first,) = found.recommendations[:1]
+    assert first.option.change == {"context": 32768}
+    stated = advised(**given, framework="vLLM", draft_model="command-r7b-12-2024")
+    assert any("without CUDA graphs" in line for line in stated.warnings)

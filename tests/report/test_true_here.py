@@ -346,6 +346,21 @@ def test_the_next_smaller_of_a_series_is_of_its_newest_release() -> None:
     assert "Qwen3-30B-A3B" not in named
 
 
+def test_a_service_that_runs_already_is_told_of_before_its_settings_are_lost() -> None:
+    _, text = told(gpu="RTX 2080 Ti", model="llama-3.1-8b-instruct", framework="Ollama")
+    assert text.count("sudo systemctl stop ollama") == 1
+    _, text = told(gpu="RTX 2080 Ti", model="llama-3.1-8b-instruct", framework="llama.cpp")
+    assert "systemctl" not in text
+
+
+def test_a_flag_of_one_program_is_not_told_to_another() -> None:
+    asked = {"gpu": "Ryzen AI Max+ 395", "model": "qwen3-32b", "context": 131_072}
+    _, text = told(**asked, framework="LM Studio")
+    assert "--no-mmap" not in text
+    _, text = told(**asked, framework="llama.cpp")
+    assert "--no-mmap" in text
+
+
 @pytest.mark.parametrize(
     ("given", "size"),
     [
