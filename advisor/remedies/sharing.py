@@ -95,18 +95,27 @@ def _split_requests(base: Base, *_: object) -> Iterator[Option]:
 
 
 def copies_facts(base: Base) -> Iterator[tuple[str, float | None]]:
-    """Tell of copies on a part of the cards each, which hold their share of all requests."""
-    scenario, known = base.scenario, base.knowledge
+    """Tell of copies on a part of the cards each, which hold their share of all requests.
+
+    Where requests wait, or cards take turns and copies write more together.
+    """
     found = next(_copies(base), None) if base.fits else None
-    if found is None:
-        return
-    count, then = scenario.gpus // found.gpus, outlook_of(found, known)
-    yield "options.copies", float(count)
-    yield "options.copy_gpus", float(found.gpus)
-    yield "options.copy_batch", float(found.batch)
-    if then.speed and base.speed:
-        total, now = then.speed.decode_tok_s.estimate * scenario.batch, base.speed.total_tok_s
-        yield "options.copies_gain", round(100 * (total / now - 1), 2)
+    if found and (_waits(base) or _writes_more(base, found)):
+        yield "options.copies", float(base.scenario.gpus // found.gpus)
+        yield "options.copy_gpus", float(found.gpus)
+        yield "options.copy_batch", float(found.batch)
+
+
+def _waits(base: Base) -> bool:
+    held = base.memory.held_sequences
+    return held is not None and held < base.scenario.batch
+
+
+def _writes_more(base: Base, copy: Scenario) -> bool:
+    then = outlook_of(copy, base.knowledge).speed
+    if split_of(base.scenario) != "layer" or not then or not base.speed:
+        return False
+    return then.decode_tok_s.estimate * base.scenario.batch > base.speed.total_tok_s
 
 
 def _copies(base: Base) -> Iterator[Scenario]:
