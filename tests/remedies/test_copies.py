@@ -12,8 +12,6 @@ _TOLD = {
     "three of four heads": ("8x H200 SXM", "qwen3-30b-a3b", "BF16", "vLLM", 40_960, 192),
     "layers in turns": ("4x RTX 3090", "qwen3-14b", "Q4_K_M", "llama.cpp", 8_192, 16),
     "six in turns": ("6x RTX 3090", "qwen3-8b", "Q8_0", "llama.cpp", 16_384, 12),
-    "two small ones": ("2x RTX 3060 12GB", "qwen3-4b", "Q4_K_M", "llama.cpp", 8_192, 4),
-    "two old ones": ("2x P40", "gemma-3-12b-it", "Q4_K_M", "llama.cpp", 8_192, 4),
 }
 _SILENT = {
     "one chat": ("8x MI300X", "qwen3-30b-a3b-instruct-2507", "BF16", "vLLM", 131_072, 1),
