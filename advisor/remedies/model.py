@@ -69,7 +69,10 @@ def propose(base: Base, *_: object) -> Iterator[Option]:
 
 
 def _next_smaller(base: Base, smaller: Sequence[Model], tried: Collection[str]) -> Iterator[Option]:
-    """The next smaller of the series that fits, though outdone: prompts and tools carry over."""
+    """The next smaller of the series that fits, though outdone: prompts and tools carry over.
+
+    So is the largest that fits of those that are larger than a sibling which is offered.
+    """
     own, oldest = base.scenario.model, base.knowledge.policy["peer_oldest_year"]
     alike = [m for m in smaller if m.family == own.family and _series(m) == _series(own)]
     mixtures = [m.parameters for m in alike if m.shape.moe and own.shape.moe]
@@ -77,6 +80,7 @@ def _next_smaller(base: Base, smaller: Sequence[Model], tried: Collection[str]) 
     least = max(min(own.parameters * _LEAST_OF_A_STEP, _LARGE, next_one), _SMALL)
     if (own.released or "") < f"{oldest:.0f}":
         least = max(least, _LARGE)
+    least = min([least, *(m.parameters for m in alike if m.name in tried)])
     alike.sort(key=lambda m: (m.parameters, m.released or ""), reverse=True)
     steps = (_in_best_format(base, m, REMEDY) for m in alike if m.parameters >= least)
     found = next(filter(None, steps), None)

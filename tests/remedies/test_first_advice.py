@@ -257,6 +257,36 @@ def test_the_next_smaller_of_a_series_is_tried_though_a_newer_model_outdoes_it()
     assert "Llama-3.1-70B-Instruct" in large
 
 
+@pytest.mark.parametrize(
+    ("given", "model"),
+    [
+        ({"gpu": "RTX 4080", "model": "llama-3.3-70b", "framework": "vLLM"}, "gpt-oss-120b"),
+        ({"gpu": "RTX 4080", "model": "qwen2.5-72b-instruct", "context": 32768}, "gpt-oss-120b"),
+        ({"gpu": "RTX 2080 Ti", "model": "qwq-32b", "framework": "Ollama"}, "Qwen3.6-35B-A3B"),
+        ({"gpu": "RTX 3050 8GB", "model": "gemma-3-12b-it", "framework": "vLLM"}, "*26B-A4B*"),
+        ({"gpu": "RTX 4090", "model": "qwen2.5-72b-instruct", "framework": "vLLM"}, "Qwen3.8-27B"),
+    ],
+)
+def test_a_mixture_of_the_requests_class_before_a_small_model_in_the_program_at_hand(
+    given: dict[str, object], model: str
+) -> None:
+    assert fnmatchcase(str(first(**given, ram_gib=64)["model"]), model)
+
+
+def test_a_quick_mixture_before_a_better_model_that_writes_slowly() -> None:
+    for asked in ("command-a-03-2025", "mistral-large-instruct-2411"):
+        assert first(gpu="M4 Max:64GB", model=asked)["model"] == "Qwen3.6-35B-A3B"
+    quick = first(gpu="RTX 5090", model="llama-3.3-70b", precision="Q4_K_M", framework="ExLlamaV3")
+    assert quick["model"] == "Qwen3.8-27B"
+
+
+def test_a_larger_sibling_before_a_small_model_of_another_line_and_a_smaller_sibling() -> None:
+    distilled = first(gpu="M4:16GB", model="deepseek-r1-distill-qwen-32b", precision="INT4")
+    assert distilled["model"] == "DeepSeek-R1-Distill-Qwen-14B"
+    matformer = first(gpu="M4:16GB", model="gemma-4-31b-it", precision="Q8_0", context=131072)
+    assert matformer["model"] == "gemma-4-E4B-it"
+
+
 def test_the_cards_that_are_missing_are_counted_as_they_are_offered() -> None:
     """Five are offered, which share the tensors, so five are needed, not three in a pipeline."""
     said = advised(
