@@ -13,7 +13,7 @@ from advisor.knowledge.names import line_of
 from advisor.knowledge.types import Framework, Gpu
 from advisor.knowledge.vocabulary import ACTION_FACT, FactValue
 from advisor.models.stored_tensors import Model
-from advisor.remedies import combine, formats, levers, speed_at_hand
+from advisor.remedies import combine, formats, levers, sharing, speed_at_hand
 from advisor.remedies.assessment import exam_loss, merit_points, put, quality_loss, weights_loss
 from advisor.remedies.framework import speeds_elsewhere
 from advisor.remedies.impossible import Proof, proof_of
@@ -295,7 +295,7 @@ def _options_summary(options: Sequence[Option], tried: Sequence[OptionFacts]) ->
 
 def _timed(base: Base, options: Sequence[Option]) -> Pairs:
     yield "options.own_speed", speed_at_hand(base, options) or None
-    yield from speeds_elsewhere(base, options)
+    yield from (*speeds_elsewhere(base, options), *sharing.copies_facts(base))
 
 
 def proof_facts(proof: Proof | None) -> Pairs:

@@ -27,7 +27,7 @@ from advisor.remedies.assessment import (
 )
 from advisor.remedies.option import Base, Option, Remedy, cards_hold, make_option
 from advisor.remedies.search import Plan, bounds, proved, smaller_caches, that_divide, with_cache
-from advisor.scenario import Scenario, is_usual_split, offloads, split_of, split_ways
+from advisor.scenario import Scenario, is_usual_split, offloads, split_of, split_ways, with_batch
 from advisor.scenario.figures import Speed, certainty_of
 from advisor.units import rate
 
@@ -92,6 +92,45 @@ def _split_requests(base: Base, *_: object) -> Iterator[Option]:
     copies = [replace(scenario, split="data")] if "data" in split_ways(scenario) else []
     for other in (*attending_apart(scenario), *copies):
         yield make_option(base, SPLIT, {"split": other.split}, other)
+
+
+def copies_facts(base: Base) -> Iterator[tuple[str, float | None]]:
+    """Tell of copies on a part of the cards each, which hold their share of all requests.
+
+    Where requests wait, or cards take turns and copies write more together.
+    """
+    found = next(_copies(base), None) if base.fits else None
+    if found and (_waits(base) or _writes_more(base, found)):
+        yield "options.copies", float(base.scenario.gpus // found.gpus)
+        yield "options.copy_gpus", float(found.gpus)
+        yield "options.copy_batch", float(found.batch)
+
+
+def _waits(base: Base) -> bool:
+    held = base.memory.held_sequences
+    return held is not None and held < base.scenario.batch
+
+
+def _writes_more(base: Base, copy: Scenario) -> bool:
+    then = outlook_of(copy, base.knowledge).speed
+    if split_of(base.scenario) != "layer" or not then or not base.speed:
+        return False
+    return then.decode_tok_s.estimate * base.scenario.batch > base.speed.total_tok_s
+
+
+def _copies(base: Base) -> Iterator[Scenario]:
+    """Give one of several equal copies, on the fewest cards that hold their share with room."""
+    own = base.scenario
+    if own.split or own.stages or own.cards or offloads(own) or own.batch < own.gpus:
+        return
+    alone = "data" in split_ways(own)  # an option of its own
+    for cards in range(1 + alone, own.gpus // 2 + 1):
+        share = -(-own.batch * cards // own.gpus)
+        one = with_batch(replace(own, gpus=cards, idle_cards=own.gpus - cards), share)
+        if own.gpus % cards == 0 and is_usual_split(one):
+            free = free_bytes(one, base.knowledge, in_full=True)
+            if free is not None and free >= spare_bytes(one, base.knowledge):
+                yield one
 
 
 SPLIT = Remedy("split-requests", frozenset({"split"}), "setting", _split_requests)

@@ -451,3 +451,14 @@ def test_an_option_that_leaves_the_system_little_ram_says_how_much() -> None:
     assert re.search(r"GiB in 16.0 GiB of system RAM \(leaves [4-6]\.\d GiB for the system\)", said)
     roomy = render_text(document(advised(**given, ram_gib=64)))
     assert "for the system)" not in roomy
+
+
+def test_three_bits_whole_on_the_card_come_before_another_model_with_experts_in_ram() -> None:
+    given = {"gpu": "RTX 5070 Ti", "model": "qwen3.6-27b", "precision": "Q4_K_M"}
+    assert first(**given, context=32768, ram_gib=64)["precision"] == "IQ3_M"
+
+
+def test_what_only_just_fits_is_not_cured_by_what_fits_no_better() -> None:
+    found = advised(gpu="M1 Max:32GB", model="gemma-4-31b-it").recommendations
+    [mixture] = [item.option for item in found if item.option.action == "other-model"]
+    assert mixture.margin == "ample"
