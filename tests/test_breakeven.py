@@ -230,7 +230,7 @@ def test_a_smaller_card_with_defaults_of_its_own_is_named_beside_the_point() -> 
     found = advisor().advise(request_from(told))
     edges, least = found.break_even, found.break_even.smallest_capacity_bytes
     assert edges.smaller_card == "A100 PCIe 80 GB"
-    assert (edges.smaller_card_step, edges.step_tokens) == (2048, 8192)
+    assert (edges.smaller_card_tokens, edges.step_tokens) == (2048, 8192)
     for option in found.options:
         of = option.scenario.gpu
         if option.fits and option.change.keys() == {"gpu"} and of and of.vram_bytes:
@@ -239,4 +239,9 @@ def test_a_smaller_card_with_defaults_of_its_own_is_named_beside_the_point() -> 
 
 def test_no_smaller_card_is_named_where_all_take_as_much() -> None:
     told = {"gpu": "RTX 3060:12GB", "model": "qwen3-14b", "precision": "Q8_0"}
+    assert advisor().advise(request_from(told)).break_even.smaller_card is None
+
+
+def test_a_second_card_beside_it_is_no_smaller_card() -> None:
+    told = {"gpu": "RTX 4000 Ada", "model": "llava-1.6-13b", "precision": "FP16"}
     assert advisor().advise(request_from(told)).break_even.smaller_card is None

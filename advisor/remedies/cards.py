@@ -360,7 +360,8 @@ def with_smaller_card(base: Base, options: Sequence[Option], found: BreakEven) -
     below = [
         option.scenario
         for option in options
-        if option.fits and option.change.keys() == {"gpu"} and _size(option.scenario) < least
+        if option.fits and option.change.keys() == {"gpu"} and not option.scenario.cards
+        if _size(option.scenario) < least
     ]
     if not below:
         return found
@@ -370,7 +371,7 @@ def with_smaller_card(base: Base, options: Sequence[Option], found: BreakEven) -
     steps = [runtime.tokens_at_once(one, policy) for one in (other, usual)]
     named = replace(found, smaller_card=other.gpu and other.gpu.name)
     fewer = steps[0] < steps[1]
-    return replace(named, smaller_card_step=steps[0], step_tokens=steps[1]) if fewer else named
+    return replace(named, smaller_card_tokens=steps[0], step_tokens=steps[1]) if fewer else named
 
 
 def _size(scenario: Scenario) -> float:

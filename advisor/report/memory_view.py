@@ -347,7 +347,7 @@ WRITERS: Mapping[str, Writer] = {
     "break_even.gpus": _other_count,
     "break_even.keeps_less": lambda d: flag(_keeps_less(d)),
     "break_even.other_card": lambda d: d.break_even.smaller_card or "",
-    "break_even.other_steps": lambda d: f.count(d.break_even.smaller_card_step),
+    "break_even.other_steps": lambda d: f.count(d.break_even.smaller_card_tokens),
     "break_even.own_steps": lambda d: f.count(d.break_even.step_tokens),
     "break_even.card_asked": lambda d: flag(_is_smallest_card(d)),
 }

@@ -137,7 +137,7 @@ class BreakEven(Struct, frozen=True):
     """The smallest whole-GiB memory of one card, as sold, that holds it."""
     smaller_card: str | None = None
     """A card with less that holds it, too: what is kept beside the model goes by the card."""
-    smaller_card_step: int | None = None
+    smaller_card_tokens: int | None = None
     """What the runtime computes at once there, where that is less than usual. [tokens]"""
     step_tokens: int | None = None
     """What it computes at once on a card of ``smallest_capacity_bytes``. [tokens]"""
