@@ -343,7 +343,7 @@ def _hqq(stated: _Config) -> str | None:
     for key in ("weight_quant_params",):
         inner = inner.get(key, inner) if isinstance(inner, Mapping) else inner
     bits = _bits(inner, "nbits", "bits") if isinstance(inner, Mapping) else None
-    return "HQQ 4-bit" if bits == 4 else None  # noqa: PLR2004
+    return f"HQQ {bits}-bit" if bits in {2, 3, 4, 8} else None
 
 
 def _exl(label: str) -> Callable[[_Config], str | None]:

@@ -34,13 +34,20 @@ _OF_TENSORS: Final = re.compile(
 BITS_PER_WEIGHT: Final = re.compile(
     r"(?<![a-z0-9.])(?:(?P<maker>exl[23]|gguf|mlx)[-_ ]*)?(?:sc[-_ ])?(?P<bits>\d(?:\.\d{1,6})?)"
     r"[-_ ]?(?:bpw|bits?[-_ /]?(?:per[-_ ])?weight)(?:[-_ ]*(?:h|hb|head|ng|v)\d)*"
-    r"(?:[-_ ]*(?P<after>exl[23]))?(?![a-z0-9])"
+    r"(?:[-_ (]*(?P<after>exl[23])\)?)?(?![a-z0-9])"
 )
 """Behind the bits may stand those of other tensors: ``4.0bpw_H6``, ``3.05bpw_h5_ng5``."""
 BRANCH: Final = re.compile(r"^(\d)_(\d{1,2})$")
 """The branch of a repository of EXL2 or EXL3 files: ``3_0``, ``4_25``."""
 _TURNED: Final = re.compile(r"^([2-8])[-_ ]?q$")
-_BITS_OF_EXL: Final = re.compile(r"(?<![a-z0-9])(exl[23])[-_ ]+(\d(?:\.\d+)?)[-_ ]?bits?(?![a-z])")
+_BITS_OF: Final = re.compile(
+    r"(?<![a-z0-9])(exl[23]|mlx(?=\D+\d\.))(?:[-_ @(]|at |in )+(\d(?:\.\d+)?)[-_ ]?bits?(?![a-z])"
+    r"\)?"
+)
+_BITS_BEFORE: Final = re.compile(
+    r"(?<![a-z0-9.])(\d(?:\.\d+)?)[-_ ]?bits?[-_ (]+(exl[23])(?![a-z0-9])\)?"
+)
+"""Bits beside a format of any number of them: ``exl3 at 3.5 bits``, ``2.5 bit EXL2``."""
 _ROWS: Final = re.compile(r"_r(?:4|8|16)$")  # of ik_llama.cpp: rows lie interleaved
 _LEAST_BITS, _MOST_BITS = 1.0, 8.5
 _FAMILIES: Final = {"gguf": ("gguf-k", "gguf-i")}
@@ -49,7 +56,8 @@ _BITS_UNSAID: Final = frozenset({"exl2", "exl3"})
 """Formats of any number of bits, which are published in several."""
 _USUAL_BITS: Final = 4.0
 _GROUP: Final = re.compile(
-    r"[-_ ]?(?:g|gs|group[-_ ]?)\d{2,3}$|(?:[-_ ]|(?<=bit))\d{2,3}gs?$|(?<=\d)[-_](?:fp|bf)16$"
+    r"[-_ ]?(?<![a-z])(?:g|gs|group(?:[-_ ]?size)?[-_ =]*)\d{2,3}(?![a-z0-9])"
+    r"|(?:[-_ ]|(?<=bit))\d{2,3}gs?(?![a-z0-9])|(?<=\d)[-_](?:fp|bf)16$"
 )
 """Of a format: how many weights share a scale, or the type of what is not packed (``oQ8-fp16``)."""
 _LONGEST: Final = 100
@@ -64,7 +72,7 @@ def patterned(knowledge: Knowledge, text: str) -> _Found | None:
         RequestError: It is one that no runtime here reads.
     """
     folded = _TURNED.sub(r"gguf q\1", BRANCH.sub(r"\1.\2bpw", text.strip().casefold()))
-    folded = _BITS_OF_EXL.sub(r"\1 \2bpw", folded)
+    folded = _with_bpw(folded)
     if len(folded) > _LONGEST:
         return None
     if unread := why_unread(text):
@@ -83,10 +91,14 @@ def patterned(knowledge: Knowledge, text: str) -> _Found | None:
         return find_format_candidates(knowledge, _USUAL_TYPE), _TYPE_UNSAID, False
     if (found := _MEAN.fullmatch(folded)) and "." in found[1]:
         return _by_bits(knowledge, "gguf", float(found[1]))
-    ungrouped = _ROWS.sub("", _GROUP.sub("", folded))
+    ungrouped = _ROWS.sub("", _GROUP.sub("", folded)).strip(" -_")
     if ungrouped not in {folded, ""}:
         return _under(knowledge, ungrouped)
     return _beside(knowledge, folded)
+
+
+def _with_bpw(folded: str) -> str:
+    return _BITS_BEFORE.sub(r"\2 \1bpw", _BITS_OF.sub(r"\1 \2bpw", folded))
 
 
 _GGUF_ALONE: Final = frozenset({"gguf", "ggml"})
@@ -94,17 +106,19 @@ _NO_BITS: Final = _BITS_UNSAID | _GGUF_ALONE | {"gptq", "awq", "mlx"}
 """Words for formats that come in several sizes."""
 _USUAL_TYPE: Final = "Q4_K_M"
 _TYPE_UNSAID: Final = f", since nothing tells its type; {_USUAL_TYPE} is usual"
-_MEAN: Final = re.compile(r"(?:dynamic[-_ ])?(\d(?:\.\d{1,3})?)[-_ ]?bits?")
+_MEAN: Final = re.compile(r"(?:(?:unsloth|dynamic|ud)[-_ ])*(\d(?:\.\d{1,3})?)[-_ ]?bits?")
 """Over all tensors, as makers of mixed files tell it, GGUF where there is a point: ``1.58-bit``."""
 _CLASS: Final = re.compile(r"(?<=_k)[\s_-]*(small|medium|large)\b")
 _REMARK: Final = re.compile(
     r"\s*\([^()]*\)|^\d\.\d+[-_ ]?bits?[-_ ](?=i?q\d)|\b(?:dynamic|ud)[-_ ]v?2(?:\.0)?\b"
-    r"|^mostly\s|(?<=\w)\s+-\s+[\d.]+ ?bpw$"
+    r"|^mostly[\s_]"
 )
-"""Beside a type, as llama.cpp prints it too: ``mostly Q8_0``, ``IQ3_XXS - 3.0625 bpw``."""
+_BITS_BEHIND: Final = re.compile(r"[\s,(/-]+\d(?:\.\d+)?[-_ ]?(?:bpw|bits?)\)?$")
+"""Behind a type, as llama.cpp prints it too: ``mostly Q8_0``, ``IQ3_XXS - 3.0625 bpw``."""
+_IN_BRACKETS: Final = re.compile(r"(?:quant(?:i[sz]ed)?|\d[-_ ]?bits?|int\d)\s*\(([^()]+)\)")
 _SAYS_NOTHING: Final = frozenset(
-    """by default dynamic format from imat ollama only precision qat quant quants quantized torch
-    via weight weights with""".split()  # noqa: SIM905  a table of words
+    """ammo by default dynamic false format from imat modelopt ollama only precision qat quant
+    quants quantized quark torch true via weight weights with""".split()  # noqa: SIM905  a table of words
 )
 _USUAL_OF_BITS: Final = {
     "Q2": "Q2_K", "Q3": "Q3_K_M", "Q4": "Q4_K_M", "Q5": "Q5_K_M", "Q6": "Q6_K", "Q8": "Q8_0",
@@ -114,12 +128,15 @@ _USUAL_OF_BITS: Final = {
 
 def _beside(knowledge: Knowledge, folded: str) -> _Found | None:
     """Find a format beside words that say nothing of it: ``Q4_K_M (GGUF)``, ``NVFP4 (unsloth)``."""
-    spelled = _CLASS.sub(lambda found: f"_{found[1][0]}", _REMARK.sub("", folded) or folded)
-    said, known = said_in(spelled), words()
+    inner = _IN_BRACKETS.sub(r"\1", folded)
+    spelled = _CLASS.sub(lambda found: f"_{found[1][0]}", _REMARK.sub("", inner) or inner)
+    of_type = GGUF_TYPE.search(spelled)
+    said, known = said_in(_BITS_BEHIND.sub("", spelled) if of_type else spelled), words()
     left = {*_parts(said.rest)} - known.filler - known.packers - _SAYS_NOTHING
     if left or plain_key(said.precision) in {"", plain_key(folded)}:
         return None
-    types = said.precision.replace("INT", "Q") if "gguf" in said.rest else said.precision
+    ggml = not _GGUF_ALONE.isdisjoint(_parts(said.rest))
+    types = said.precision.replace("INT", "Q") if ggml else said.precision
     named = _USUAL_OF_BITS.get(types.upper(), said.precision)
     try:
         return find_format_candidates(knowledge, named), "", False
@@ -232,7 +249,7 @@ def said_in(name: str, *, mlx: bool = False) -> FormatSaid:
         name: Of a model, repository or file, publisher left out.
         mlx: Whether its publisher packs for MLX, so that ``4bit`` is MLX's.
     """
-    folded = _BITS_OF_EXL.sub(r"\1 \2bpw", name.casefold())
+    folded = _with_bpw(name.casefold())
     mlx = mlx or "mlx" in _parts(folded)
     if mlx and (found := re.search(r"mxfp4(?:[-_ ]?q8)?", folded)):
         return FormatSaid("MLX MXFP4", _without(folded, found))
@@ -259,8 +276,8 @@ def why_unread(text: str) -> RequestError | None:
     found = words().unread_called.fullmatch(text.strip().casefold())
     if found is None:
         return None
-    named, why = words().unread[found["word"]]
-    named = named.format(bits=found["bits"] or 4)
+    named, why, *usual = words().unread[found["word"]]
+    named = named.format(bits=found["bits"] or "".join(usual) or 4)
     hint = f"The nearest is --precision '{named}'."
     error = RequestError(f"{text.strip()} cannot be sized: {why}", hint=hint)
     return error.answered(f"What follows is of {named}, the nearest.", precision=named)

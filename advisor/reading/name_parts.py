@@ -1,10 +1,9 @@
 """A text that names a model, taken apart, and its name less the words that are none of a model's.
 
-Nothing is looked up. The words stand in ``knowledge/model_words.tsv``, one a line,
-read when a name is not known just so.
+The words stand in ``knowledge/model_words.tsv``, read when a name is not known just so.
 
-Forms: ``name``, ``name:tag`` as Ollama writes it, ``publisher/name[@revision][:file or format]``,
-``hf.co/...``, addresses of the public hub and of Ollama's library, and names of weight files.
+Forms: ``name``, ``name:tag`` of Ollama, ``publisher/name[@revision][:file or format]``, addresses
+of the public hub and of Ollama's library, and names of weight files.
 """
 
 from __future__ import annotations
@@ -185,7 +184,8 @@ def rests_of(segments: Segments, parts: NameParts) -> Sequence[Segments]:
 def based_on(rests: Sequence[Segments]) -> Sequence[Segments]:
     """Put the base for names that do not tell it: ``vicuna-13b``, ``miqu-1-70b``, ``L3-8B-...``."""
     short, told = words().short, words().bases.intersection(rests[0])
-    rests = [kept for kept in rests if kept[1:] and told.issubset(kept)]  # ``Koala-Mistral-7B``
+    # A single word has to be listed whole; ``Koala-Mistral-7B`` is of two bases.
+    rests = [w for w in rests if told.issubset(w) and (w[1:] or w[0] in words().same)]
     spelled = [tuple(w for one in kept for w in short.get(one, one).split("-")) for kept in rests]
     longer = [kept for kept in (*spelled, *less_tuned(spelled)) if kept not in rests]
     bases = (base for kept in rests if (base := _base(kept) or _base(_family_words(kept))))

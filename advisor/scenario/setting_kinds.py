@@ -128,20 +128,27 @@ def quantities(setting: Setting, text: str) -> Mapping[str, object]:
     return {name: value for name, value in pairs if value}
 
 
-_NOTHING_SAID: Final = re.compile(r"none|default|auto|original|published|any|native", re.IGNORECASE)
+_NOTHING_SAID: Final = re.compile(
+    r"none|(?:ollama(?:'s)? )?default(?: (?:quant|tag|of ollama|ollama))?|auto|original|published"
+    r"|any|native",
+    re.IGNORECASE,
+)
 _UNPACKED: Final = re.compile(
     r"(?:un|non[- ]?|not )quanti[sz]ed|no[- ]quant(?:i[sz]ation)?|full(?:[- ]precision)?"
-    r"|w16a16|(?:fp|bf)16 ?(?:/|or) ?(?:fp|bf)16",
+    r"|w16a16|half float|(?:fp|bf)16 ?(?:/|or) ?(?:fp|bf)16",
     re.IGNORECASE,
 )
 _BITS_BESIDE: Final = re.compile(
-    r"(?:(?:torchao|quanto|onnx|openvino|quanti[sz]ed(?: \w\w)?|a?sym|woq)[-_ ]+)?"
-    r"(int\d|\d{1,2}[- ]?bit)s?(?:wo(?:-\d{2,3})?|"
-    r"\s*\((?!bits|exp)[^()]*\)|"
-    r"[-_ ]+(?:quant\w*|weights?|only|wo|precision|b?float(?:16|32)?|a?sym))*",
+    r"(?:(?:torchao|quanto|onnx|openvino|ipex|itrex|quark|rtn|qat|unsloth|dynamic|"
+    r"quanti[sz]ed(?: \w\w)?|a?sym|woq)[-_ ]+)*(int\d|\d{1,2}[- ]?bit)s?(?:wo(?:-\d{2,3})?|"
+    r"\s*\((?!bits|exp|i?q\d)[^()]*\)|"
+    r"[-_ ]+(?:quant\w*|weights?|only|wo|precision|b?float(?:16|32)?|a?sym|qat|rtn|"
+    r"g\d{2,3}|kv\d))*",
     re.IGNORECASE,
 )
 """A family of formats beside words that say nothing of it: ``4-bit quant``."""
+_QUANT: Final = re.compile(r"(?:--?)?quant(?:i[sz]e|i[sz]ation)?[\s=:_-]+([2-8]|16)", re.IGNORECASE)
+"""As a demo's flag has it: ``quant 4``."""
 _KIND_BEHIND: Final = re.compile(r"(?i)(.+?)\s*\((gptq|awq|gguf|mlx|exl[23]|bnb|bitsandbytes)\)")
 """The kind of file in brackets behind a precision: ``int4 (gptq)``."""
 
@@ -152,6 +159,7 @@ def stated(precision: str | None) -> str:
     text = _KIND_BEHIND.sub(r"\2 \1", text) if "(" in text else text
     if _NOTHING_SAID.fullmatch(text):
         return ""
+    text = _QUANT.sub(r"\1-bit", text)
     bits = _BITS_BESIDE.fullmatch(text)
     return "16-bit" if _UNPACKED.fullmatch(text) else bits[1] if bits else text
 

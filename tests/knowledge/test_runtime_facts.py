@@ -85,7 +85,10 @@ def test_exactly_the_file_types_with_known_rules_are_sized_tensor_by_tensor(
         ("EXL2 4.65bpw", 4.65),
         ("AWQ 4-bit", 4.156),
         ("NF4", 4.5),
-        ("HQQ 4-bit", None),
+        ("HQQ 8-bit", 8.5),
+        ("HQQ 4-bit", 4.5),
+        ("HQQ 3-bit", 3.7),
+        ("HQQ 2-bit", 2.5),
     ],
 )
 def test_formats_store_the_bits_of_their_layout(

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from advisor.errors import RequestError
 from advisor.knowledge import load_knowledge
+from advisor.reading.known import read_format
 from advisor.scenario.resolve import resolve
+from advisor.scenario.setting_kinds import stated
 from advisor.scenario.settings import Request
+from advisor.scenario.support import family_bits
 
 KNOWN = load_knowledge()
 
@@ -117,3 +121,63 @@ def test_nvfp4_is_that_of_the_runtime(card: str, framework: str, taken: str) -> 
 def test_a_mix_of_int4_and_int8_is_said_in_a_name() -> None:
     found = resolve(Request(gpu="8x H100", model="QuantTrio/GLM-4.6-GPTQ-Int4-Int8Mix"), KNOWN)
     assert (found.model.name, found.precision.name) == ("GLM-4.6", "GPTQ 4-bit")
+
+
+@pytest.mark.parametrize(
+    ("precision", "taken"),
+    [
+        ("2.5 bit EXL2", "EXL2 2.5bpw"),
+        ("5bit exl2", "EXL2 5.0bpw"),
+        ("exl3 at 3.5 bits", "EXL3 3.5bpw"),
+        ("4.0 bpw (exl3)", "EXL3 4.0bpw"),
+        ("awq 4bit group size 128", "AWQ 4-bit"),
+        ("gptq-4bit-32g-actorder_True", "GPTQ 4-bit"),
+        ("4bit group size 32 mlx", "MLX 4-bit"),
+        ("MLX mixed 4_6", "MLX mixed"),
+        ("bitsandbytes-fp4", "NF4"),
+        ("load_in_4bit nf4", "NF4"),
+        ("double quantized nf4", "NF4 double quant"),
+        ("4-bit bitsandbytes", "NF4"),
+        ("HQQ", "HQQ 4-bit"),
+        ("hqq 3bit", "HQQ 3-bit"),
+        ("fp8-w8a16", "FP8"),
+        ("modelopt fp8", "FP8"),
+        ("W4A8", "GPTQ 4-bit"),
+        ("int8 smoothquant", "INT8 W8A8"),
+        ("unsloth 1.58bit", "IQ1_M"),
+        ("GGML 4bit", "Q4_K_M"),
+        ("4bit (Q4_K_M)", "Q4_K_M"),
+        ("Q4_K_M, 4.8bpw", "Q4_K_M"),
+        ("q5_k_m / 5bit", "Q5_K_M"),
+        ("MOSTLY_Q4_K_M", "Q4_K_M"),
+        ("q4f16", "Q4_0"),
+        ("i2_s", "TQ2_0"),
+    ],
+)
+def test_a_format_in_other_words_and_another_order(precision: str, taken: str) -> None:
+    assert [one.name for one in read_format(KNOWN, precision).formats] == [taken]
+
+
+@pytest.mark.parametrize(
+    "precision",
+    ["quant 4", "--quant 4", "unsloth dynamic 4bit", "ipex int4", "INT4 g128 asym", "QAT 4bit"],
+)
+def test_four_bits_that_name_no_format_are_four_bits(precision: str) -> None:
+    assert family_bits(stated(precision)) == 4
+
+
+@pytest.mark.parametrize("precision", ["ollama default", "default", "none"])
+def test_a_default_is_nothing_said(precision: str) -> None:
+    assert stated(precision) == ""
+
+
+@pytest.mark.parametrize(
+    ("precision", "nearest"), [("AQLM", "HQQ 2-bit"), ("AQLM 4bit", "HQQ 4-bit"), ("fp6", "Q6_K")]
+)
+def test_a_format_that_nothing_here_reads_is_answered_with_the_nearest(
+    precision: str, nearest: str
+) -> None:
+    with pytest.raises(RequestError, match="cannot be sized") as refused:
+        read_format(KNOWN, precision)
+    assert refused.value.instead is not None
+    assert refused.value.instead[1] == {"precision": nearest}
