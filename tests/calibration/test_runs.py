@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -220,7 +222,7 @@ def test_prompts_that_were_read_meanwhile_are_tokens_of_a_step() -> None:
 def test_newer_dynamic_recipes_of_mixtures_read_more_of_what_is_no_expert(
     model: str, outside: str
 ) -> None:
-    common = {"model": model, "gpu": "RTX A6000", "tok_s": 30.0}
+    common: dict[str, Any] = {"model": model, "gpu": "RTX A6000", "tok_s": 30.0}
     (plain,), (dynamic,) = kept(told(**common)), kept(told(**common, dynamic=True))
     assert (plain.outside, dynamic.outside) == ("Q4_K_M", outside)
     assert (dynamic.reads.gpu_bytes > 1.4 * plain.reads.gpu_bytes) is (outside == "Q8_0")
@@ -228,8 +230,8 @@ def test_newer_dynamic_recipes_of_mixtures_read_more_of_what_is_no_expert(
 
 
 def test_the_stated_size_of_a_dynamic_file_less_what_is_no_expert_is_experts() -> None:
-    common = {"model": "Qwen3.6-35B-A3B", "gpu": "RTX A6000", "tok_s": 30.0, "dynamic": True}
-    (run,), (stated,) = kept(told(**common)), kept(told(**common, raw=True, stated_bytes=21.0e9))
+    seen = told(model="Qwen3.6-35B-A3B", gpu="RTX A6000", tok_s=30.0, dynamic=True)
+    (run,), (stated,) = kept(seen), kept(replace(seen, raw=True, stated_bytes=21.0e9))
     assert stated.reads.gpu_bytes == run.reads.gpu_bytes
     assert 0.85 < stated.reads.gpu_expert_bytes / run.reads.gpu_expert_bytes < 1
 
@@ -244,7 +246,7 @@ def test_the_stated_size_of_a_dynamic_file_less_what_is_no_expert_is_experts() -
         ("Q4_K_M", "Qwen3.6-35B-A3B", False),
     ],
 )
-def test_a_dynamic_recipe_is_known_by_its_name(quant: str, model: str, dynamic: bool) -> None:
+def test_a_dynamic_recipe_is_known_by_its_name(quant: str, model: str, *, dynamic: bool) -> None:
     row = next(row for row in speed_rows() if row["id"] == "V01000")
     (seen,) = observations(KNOWLEDGE, [{**row, "quant": quant, "model": model}]).kept
     assert seen.dynamic is dynamic

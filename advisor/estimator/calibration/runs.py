@@ -210,9 +210,7 @@ def _run(observation: Observation, knowledge: Knowledge, policy: Policy) -> Run 
     if reason := observation.unfit(metric):
         return reason
     scenario = _with_conditions(scenario_of(measured, knowledge), observation, knowledge)
-    weights = weights_of(
-        scenario.model, scenario.precision, scenario.framework, knowledge.ggml_types
-    )
+    weights = _weights(scenario, scenario.precision, knowledge)
     memory = estimate_memory(scenario, knowledge) if is_split(scenario) else _IN_RAM
     reads = reads_of(scenario, memory, weights, cache_reads(scenario, policy.by_head))
     text_bytes = weights.profile.total_bytes - weights.profile.vision_bytes
@@ -221,11 +219,8 @@ def _run(observation: Observation, knowledge: Knowledge, policy: Policy) -> Run 
     if metric == "decode" and not _SIZES[0] <= ratio <= _SIZES[1]:
         return "the stated size differs by more than 30 % from that of the format"
     outside = _outside(observation, scenario, knowledge)
-    if outside is not scenario.precision:
-        finer = weights_of(scenario.model, outside, scenario.framework, knowledge.ggml_types)
-        reads = _dynamic(reads, weights, finer, stated and (stated - 1) * text_bytes)
-    else:
-        reads = _scaled(reads, ratio, text_bytes, scenario.precision.name)
+    finer = _weights(scenario, outside, knowledge)
+    reads = _scaled(scenario, reads, weights, finer, stated and (stated - 1) * text_bytes)
     per_stream = measured.metric == "decode_tok_s" and metric == "decode"
     tok_s = measured.tok_s * (measured.batch if per_stream else 1)
     reason = _implausible(observation, scenario, reads, ratio * text_bytes, tok_s)
@@ -294,13 +289,23 @@ def _with_conditions(
     )
 
 
-def _scaled(reads: Reads, ratio: float, text_bytes: int, precision: str) -> Reads:
-    """Take the stated size: other recipes of one format differ by some per cent.
+def _scaled(
+    scenario: Scenario, reads: Reads, weights: Weights, finer: Weights, more: float | None
+) -> Reads:
+    """Take the stated size, which is ``more`` than ours; None where no tool printed it.
 
-    Files of GPT-OSS differ in what is not in experts.
+    Other recipes of one format differ by some per cent; dynamic ones are ``finer`` outside their
+    experts, which are the rest of the file. Files of GPT-OSS differ in what is not in experts.
     """
-    if precision == "MXFP4_MOE":
-        return replace(reads, gpu_bytes=reads.gpu_bytes + max(ratio - 1, 0) * text_bytes)
+    profile, experts, plain = weights.profile, weights.expert_sums[-1], _outside_bytes(weights)
+    more_bytes = more or 0.0
+    fine = max(plain, _outside_bytes(finer))
+    if fine > plain:
+        share = 1.0 if more is None else (experts + more + plain - fine) / experts
+        return _resized(reads, fine / plain, share)
+    if scenario.precision.name == "MXFP4_MOE":
+        return replace(reads, gpu_bytes=reads.gpu_bytes + max(more_bytes, 0.0))
+    ratio = 1 + more_bytes / (profile.total_bytes - profile.vision_bytes)
     return _resized(reads, ratio, ratio)
 
 
@@ -314,22 +319,15 @@ def _resized(reads: Reads, outside: float, experts: float) -> Reads:
     )
 
 
+def _weights(scenario: Scenario, precision: Format, knowledge: Knowledge) -> Weights:
+    return weights_of(scenario.model, precision, scenario.framework, knowledge.ggml_types)
+
+
 def _outside(observation: Observation, scenario: Scenario, knowledge: Knowledge) -> Format:
     """Give the format of what lies outside the experts."""
     model = scenario.model
     finer = observation.dynamic and model.shape.moe and (model.released or "") >= _FINER_SINCE
     return knowledge.formats[_FINER] if finer else scenario.precision
-
-
-def _dynamic(reads: Reads, weights: Weights, finer: Weights, more: float | None) -> Reads:
-    """Size a dynamic recipe: ``finer`` outside its experts, which the rest of the file is.
-
-    ``more`` are the bytes that a tool printed beyond ours; None where none did.
-    """
-    experts, plain = weights.expert_sums[-1], _outside_bytes(weights)
-    fine = max(plain, _outside_bytes(finer))
-    share = 1.0 if more is None else (experts + more + plain - fine) / experts
-    return _resized(reads, fine / plain, share)
 
 
 def _outside_bytes(weights: Weights) -> int:
