@@ -35,7 +35,9 @@ from advisor.reading.shell import (
     visible_cards,
 )
 
-_ABBREVIATES = ("vllm serve", "sglang serve", "TabbyAPI", "mlx_lm.generate", "mlx_lm.server")
+_ABBREVIATES = (
+    "vllm serve", "sglang serve", "TabbyAPI", "mlx_lm.chat", "mlx_lm.generate", "mlx_lm.server",
+)  # fmt: skip
 """Programs whose parser takes the beginning of a flag where only one begins so."""
 _OF_PROGRAMS = ("OLLAMA_", "LLAMA_ARG_")
 """What variables begin with that a program must know; others may be anybody's."""
