@@ -833,3 +833,14 @@ def test_rtx_blackwell_reads_picked_latents_in_fp8_alone(knowledge: Knowledge) -
     fp8 = estimate_memory(resolve(unasked, knowledge), knowledge)
     index = 132 * 131072 * 78
     assert fp8.kv_cache_bytes == pytest.approx(8 * (656 * 131072 * 78 + index), rel=0.02)
+
+
+@pytest.mark.parametrize("card", ["8x B200", "8x H100 SXM5 80 GB"])
+def test_sglang_has_no_fp4_experts_for_a_model_that_weighs_what_goes_into_them(
+    card: str, knowledge: Knowledge
+) -> None:
+    """Its kernels for such experts assert against it; vLLM's take it."""
+    asked_for = {"gpu": card, "model": "llama-4-scout-17b-16e-instruct", "precision": "NVFP4"}
+    problems = problems_of(Request(**asked_for, framework="SGLang"), knowledge)  # type: ignore[arg-type]
+    assert any("weighs what goes into an expert" in str(one) for one in problems)
+    assert not problems_of(Request(**asked_for, framework="vLLM"), knowledge)  # type: ignore[arg-type]
