@@ -260,16 +260,13 @@ def _within(made: Report, length: Length) -> Report:
     """
     over = words_read(made, length) - MOST_WORDS[length]
     for best in made.remedies[:1]:
-        kept = _less(best.unsaid, over)
-        over -= words_in(best.unsaid) - words_in(kept)
-        made = replace(made, remedies=(replace(best, unsaid=kept), *made.remedies[1:]))
+        shorter = replace(best, unsaid=_less(best.unsaid, over))
+        made = replace(made, remedies=(shorter, *made.remedies[1:]))
     for name in (
         ("unsaid", "first") if length == "short" else ("first", "have", "happens", "unsaid")
     ):
-        text = getattr(made, name)
-        kept = _less(text, over)
-        over -= words_in(text) - words_in(kept)
-        made = replace(made, **{name: kept})
+        over = words_read(made, length) - MOST_WORDS[length]
+        made = replace(made, **{name: _less(getattr(made, name), over)})
     return made
 
 
