@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
@@ -27,9 +28,11 @@ from advisor.remedies.search import (
     held_share,
     read_again,
 )
+from advisor.runtimes import runtime_of
 from advisor.scenario import Scenario, is_usual_split, split_of, support
 from advisor.scenario.capability import is_obtainable
 from advisor.scenario.choices import runs, runs_as_stated
+from advisor.scenario.figures import BreakEven
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
 from advisor.units import GIB
@@ -347,6 +350,32 @@ def fewest_in_turns(base: Base, options: Sequence[Option]) -> int | None:
     usual = [one.gpus for one in tried if is_usual_split(one)]
     turns = [one.gpus for one in tried if not is_usual_split(one)]
     return min(turns) if usual and turns and min(turns) < min(usual) else None
+
+
+def with_smaller_card(base: Base, options: Sequence[Option], found: BreakEven) -> BreakEven:
+    """Name a card below the smallest memory that holds it, and why: defaults go by the card."""
+    least, gpu = found.smallest_capacity_bytes, base.scenario.gpu
+    if base.card_fits or not least or gpu is None:
+        return found
+    below = [
+        option.scenario
+        for option in options
+        if option.fits and option.change.keys() == {"gpu"} and not option.scenario.cards
+        if _size(option.scenario) < least
+    ]
+    if not below:
+        return found
+    other = min(below, key=_size)
+    usual = replace(base.scenario, gpu=replace(gpu, vram_bytes=least))
+    runtime, policy = runtime_of(usual.framework), base.knowledge.policy
+    steps = [runtime.tokens_at_once(one, policy) for one in (other, usual)]
+    named = replace(found, smaller_card=other.gpu and other.gpu.name)
+    fewer = steps[0] < steps[1]
+    return replace(named, smaller_card_tokens=steps[0], step_tokens=steps[1]) if fewer else named
+
+
+def _size(scenario: Scenario) -> float:
+    return (scenario.gpu and scenario.gpu.vram_bytes) or math.inf
 
 
 def _tried(base: Base, options: Sequence[Option]) -> Iterator[Scenario]:

@@ -23,7 +23,6 @@ from advisor.scenario import (
     takes,
     tensor_ranks,
 )
-from advisor.scenario.figures import Memory
 from advisor.scenario.images import image_limit, read_size
 from advisor.scenario.settings import DEFAULT_UBATCH
 
@@ -94,18 +93,6 @@ class Started(Struct, frozen=True):
     def kv_set(self) -> bool:
         """Whether the cache has another type than the one used when nothing is said."""
         return not {self.scenario.kv_cache_k.name, self.scenario.kv_cache_v.name} <= PLAIN_CACHE
-
-
-def shares_of(scenario: Scenario, memory: Memory | None) -> Shares | None:
-    """Give the share of a shared memory that is counted as usable, rounded down."""
-    gpu = scenario.gpu
-    if memory is None or gpu is None or not gpu.unified_memory:
-        return None
-    usable, capacity = memory.usable_bytes, memory.capacity_bytes
-    if not usable or not capacity:
-        return None
-    static = max(usable - memory.compute_buffer_bytes, 0)
-    return Shares(100 * usable // capacity, 100 * static // capacity)
 
 
 def _of_format(words: object, precision: Format) -> str | None:
@@ -342,6 +329,15 @@ def _is_listed(started: Started, name: str) -> bool:
     return (shape.outer_type or shape.model_type) in getattr(started.program, name)
 
 
+def sees_anyway(of: Scenario) -> str:
+    """Say why the part that reads images cannot be left out; empty where nothing says so."""
+    return capability.refusal(of.framework, "text_only", "", of.gpu, of.model.shape)
+
+
+def _leaves_images(started: Started) -> bool:
+    return bool(started.scenario.text_only) and not sees_anyway(started.scenario)
+
+
 def _expert_ranks(scenario: Scenario) -> str | None:
     """Say over how many cards whole experts go, where shards of them could cut a block."""
     moe, cards, block = scenario.model.shape.moe, tensor_ranks(scenario), scenario.precision.block
@@ -373,7 +369,8 @@ _SWITCHES: Mapping[str, Callable[[Started], bool]] = {
         s.scenario.context_tokens > (s.scenario.model.trained_context_tokens or _UNSTATED_CONTEXT)
     ),
     "eager": lambda s: bool(s.scenario.eager),
-    "text_only": lambda s: bool(s.scenario.text_only),
+    "text_only": lambda s: _leaves_images(s) and not _is_listed(s, "images_on_request"),
+    "blind": lambda s: _leaves_images(s) and _is_listed(s, "images_on_request"),
     "brings_images": lambda s: capability.brings_images(s.scenario.model, s.scenario.precision),
     "kv_set": lambda s: s.kv_set,
     "cache_limited": lambda s: not s.kv_set and takes(s.scenario, "cache_limit"),

@@ -22,7 +22,7 @@ from advisor.runtimes.command_values import (
     devices,
     holds,
     may_flash,
-    shares_of,
+    sees_anyway,
 )
 from advisor.scenario import Key, Scenario, is_usual_split, size_key, takes
 from advisor.scenario.capability import folder_name, gguf, repository_of, seen_gguf
@@ -77,7 +77,7 @@ def commands_for(
     Without its memory a server is not told to leave what other programs need. Within a front end
     that loads published weights in that framework, its own program does.
     """
-    shares = shares_of(scenario, memory)
+    shares = _shares_of(scenario, memory)
     layers = memory.layers_by_card if memory else ()
     room = memory.cache_room if memory else None
     told = (room.most_at_start, room.state_slots) if room else (None, None)
@@ -95,6 +95,18 @@ def commands_for(
         found = (records, in_order)
         _written_for.put(key, found)
     return found[1]
+
+
+def _shares_of(scenario: Scenario, memory: Memory | None) -> Shares | None:
+    """Give the share of a shared memory that is counted as usable, rounded down."""
+    gpu = scenario.gpu
+    if memory is None or gpu is None or not gpu.unified_memory:
+        return None
+    usable, capacity = memory.usable_bytes, memory.capacity_bytes
+    if not usable or not capacity:
+        return None
+    static = max(usable - memory.compute_buffer_bytes, 0)
+    return Shares(100 * usable // capacity, 100 * static // capacity)
 
 
 def _programs(scenario: Scenario, within: Framework | None) -> Sequence[Program]:
@@ -161,7 +173,7 @@ long; here and elsewhere measured in instructions (decision 26)."""
 
 
 def _command(program: Program, started: Started) -> Command:
-    carried, stated = set[str](), started.scenario.slots > 0
+    carried, stated = set(_untold(started)), started.scenario.slots > 0
     lines = [_line(line, started, carried, bool(program.interpreter)) for line in program.lines]
     text = "\n".join(line for line in lines if line)
     if program.interpreter:
@@ -178,6 +190,12 @@ def _command(program: Program, started: Started) -> Command:
         most_at_start=None if stated else started.most_at_start,
         too_many_beyond=started.most_at_start if stated else None,
     )
+
+
+def _untold(started: Started) -> Iterator[str]:
+    """Name settings that the program keeps to as long as it is not told otherwise."""
+    if holds("blind", started):
+        yield "text_only"
 
 
 def _config(scenario: Scenario) -> str:
@@ -263,7 +281,8 @@ def _value(name: str, started: Started) -> str | None:
 
 def _gaps(program: Program, scenario: Scenario, carried: set[str]) -> Iterator[Gap]:
     """What the scenario states and the command does not say, with the sourced reason."""
-    reasons = program.cannot
+    kept = sees_anyway(scenario)
+    reasons = {**program.cannot, "text_only": f"{kept}."} if kept else program.cannot
     missing = [key for key in needed_settings(scenario) if key not in carried]
     named = dict.fromkeys("kv_cache" if key.startswith("kv_cache") else key for key in missing)
     yield from (Gap(key, reasons.get(key, _NO_REASON)) for key in named)

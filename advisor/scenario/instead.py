@@ -14,7 +14,7 @@ from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 from advisor.models.stored_tensors import Model
 from advisor.scenario import divides, sharing, support, ways_for
 from advisor.scenario.asked_format import PUBLISHED, USUAL, has_room, is_family
-from advisor.scenario.capability import has_slow_kernels, is_obtainable
+from advisor.scenario.capability import has_slow_kernels, is_obtainable, refusal
 from advisor.scenario.settings import Request
 from advisor.units import shell_word
 
@@ -31,6 +31,17 @@ def shared_otherwise(
     line = f"A split by {request.split} is not sized: {why}. "
     line += f"{framework.name} is sized with a split by {framework.multi_gpu[0]}."
     return replace(request, split=None), (*told, line)
+
+
+def with_images(
+    request: Request, framework: Framework | None, model: Model | None
+) -> tuple[Request, tuple[str, ...]]:
+    """Keep the part that reads images where the stated runtime cannot leave it out, and say so."""
+    if not (request.text_only and framework and model and model.vision_parameters):
+        return request, ()
+    why = refusal(framework, "text_only", "", None, model.shape)
+    told = f"The part that reads images cannot be left out of {model.name}: {why}."
+    return (replace(request, text_only=None), (told,)) if why else (request, ())
 
 
 class Way(NamedTuple):

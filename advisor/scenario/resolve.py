@@ -60,7 +60,7 @@ from advisor.scenario.host import (
     with_processor,
 )
 from advisor.scenario.images import images_said, least_context, prompt_tokens, read_size
-from advisor.scenario.instead import shared_otherwise
+from advisor.scenario.instead import shared_otherwise, with_images
 from advisor.scenario.settings import DEFAULT_UBATCH, Request, as_stated, number_problems
 from advisor.units import GIB
 
@@ -99,6 +99,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
     gpu = cards.gpu if cards else None
     read = problems.attempt(_find_model, request, knowledge)
     framework = problems.given(request.framework, lambda one: names.sized_framework(knowledge, one))
+    request, seen = with_images(request, framework, read.model if read else None)
     model = _found_model(request, read, framework) if read else None
     kv_types = problems.attempt(caches_asked, request, knowledge, framework)
     asked = problems.attempt(precision_asked, request, model, framework)
@@ -130,7 +131,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         pace=pace,
         own_dtype=is_own_dtype(asked or "", precision),
         mixed=precision.name if mixed or is_mix(knowledge, asked or "") else "",
-        read_as=(*_said(cards, read, draft), *said_here(request, cards, knowledge), *told),
+        read_as=(*_said(cards, read, draft), *said_here(request, cards, knowledge), *told, *seen),
     )  # fmt: skip
     raise_problems(list(_impossible(request, scenario, knowledge)))
     said = (*scenario.read_as, *said_of(pace), *_settings_said(scenario))

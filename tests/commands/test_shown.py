@@ -240,8 +240,10 @@ def test_a_repository_may_hold_other_files_than_its_publisher_usually_has() -> N
 
 
 def test_sglang_is_asked_for_images_where_it_leaves_them_out_by_itself() -> None:
-    card = {"gpu": "H100 SXM5 80 GB", "framework": "SGLang"}
+    card = {"gpu": "8x H100 SXM5 80 GB", "framework": "SGLang"}
     asked = "--enable-multimodal"
     assert asked in render_text(doc(model="gemma-3-12b-it", **card))
-    assert asked not in render_text(doc(model="gemma-3-12b-it", text_only=True, **card))
+    llama_4 = {"model": "llama-4-scout-17b-16e-instruct", **card}
+    assert asked in render_text(doc(**llama_4))
+    assert asked not in doc(text_only=True, **llama_4).commands[0].text
     assert asked not in render_text(doc(model="gemma-4-31b-it", **card))
