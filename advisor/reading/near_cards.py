@@ -36,15 +36,11 @@ def unknown_card(knowledge: Knowledge, text: str) -> RequestError:
         return known[0]
     boards = _of_series(knowledge, text)
     if boards or not gpu_core(text):
-        return _a_series(text, boards or ["RTX 4090"])
+        few = " or ".join(f"'{name}'" for name in boards[:_MOST] or ("RTX 4090",))
+        said = f"'{text}' names {len(boards)} cards" if len(boards) > 1 else message
+        return RequestError(said, hint=f"Write the model too, for example {few}.")
     name = next((name for count, name in counts_in(text) if count <= MOST_CARDS), text)
     return RequestError(message, hint=did_you_mean_cards(near_cards(knowledge, name)))
-
-
-def _a_series(text: str, boards: Sequence[str]) -> RequestError:
-    few = " or ".join(f"'{name}'" for name in boards[:_MOST])
-    number = f"names {len(boards)} cards" if len(boards) > 1 else "names no card"
-    return RequestError(f"'{text}' {number}", hint=f"Write the model too, for example {few}.")
 
 
 def _of_series(knowledge: Knowledge, text: str) -> Sequence[str]:
