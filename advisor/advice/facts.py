@@ -13,7 +13,7 @@ from advisor.knowledge.names import line_of
 from advisor.knowledge.types import Framework, Gpu
 from advisor.knowledge.vocabulary import ACTION_FACT, FactValue
 from advisor.models.stored_tensors import Model
-from advisor.remedies import combine, formats, sharing, speculative, speed_at_hand
+from advisor.remedies import combine, formats, levers, sharing, speed_at_hand
 from advisor.remedies.assessment import exam_loss, merit_points, put, quality_loss, weights_loss
 from advisor.remedies.framework import speeds_elsewhere
 from advisor.remedies.impossible import Proof, proof_of
@@ -164,7 +164,7 @@ def _model(model: Model, scenario: Scenario) -> Pairs:
     yield "model.image_tokens", most_image_tokens(model) if model.vision_parameters else None
     yield "model.origin", model.origin
     yield "model.mtp", model.shape.mtp_layers > 0
-    yield "model.draft_head", speculative.trained_head(scenario)
+    yield "model.draft_head", levers.trained_head(scenario)
     yield "model.four_bit_files", model.companions.get("qat")
 
 
@@ -285,7 +285,7 @@ def _options_summary(options: Sequence[Option], tried: Sequence[OptionFacts]) ->
     at_hand = [option for option in fitting if option.effort != "purchase"]
     yield "options.single_step_fits", any(option.steps == 1 for option in at_hand)
     yield "options.combination_fits", any(o.action == combine.REMEDY.action for o in at_hand)
-    yield "options.draft_exists", any(o.action == speculative.DRAFT.action for o in options)
+    yield "options.draft_exists", any(o.action == levers.DRAFT.action for o in options)
     yield "options.tried", len(options)
     yield "options.fitting", len(fitting)
     free = (option.memory.headroom_bytes or 0 for option in fitting)

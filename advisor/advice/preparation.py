@@ -33,10 +33,10 @@ from advisor.remedies.assessment import outlook_of
 from advisor.remedies.cards import fewest_cards, fewest_in_turns, with_smaller_card
 from advisor.remedies.formats import largest_format
 from advisor.remedies.impossible import expected_options, proof_of, resolved
+from advisor.remedies.levers import slow_drafter
 from advisor.remedies.machines import as_asked, least
 from advisor.remedies.option import Base, Option
 from advisor.remedies.sharing import on_fewest, options_on_fewest
-from advisor.remedies.speculative import slow_drafter
 from advisor.rules.engine.base import OptionFacts
 from advisor.runtimes import runtime_of
 from advisor.scenario import Scenario, capability, support, with_batch

@@ -14,10 +14,10 @@ from advisor.remedies import (
     formats,
     framework,
     kv_cache,
+    levers,
     machines,
     model,
     sharing,
-    speculative,
 )
 from advisor.remedies.option import Base, Option, Remedy
 from advisor.scenario.figures import Limits
@@ -25,10 +25,10 @@ from advisor.scenario.figures import Limits
 REMEDIES: list[Remedy] = [
     formats.REMEDY,
     kv_cache.REMEDY,
-    framework.TEXT_ONLY,
-    framework.SHARE,
-    framework.GRAPHS,
-    framework.STEPS,
+    levers.TEXT_ONLY,
+    levers.SHARE,
+    levers.GRAPHS,
+    levers.STEPS,
     kv_cache.SHORTER,
     kv_cache.LONGER,
     kv_cache.SMALLER,
@@ -48,8 +48,8 @@ REMEDIES: list[Remedy] = [
     model.REMEDY,
     model.MIXTURE,
     framework.FRAMEWORK,
-    speculative.DRAFT,
-    speculative.HEAD,
+    levers.DRAFT,
+    levers.HEAD,
     combine.REMEDY,
     machines.LAST_RESORT,
 ]
