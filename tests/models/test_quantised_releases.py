@@ -126,7 +126,7 @@ def test_eight_bits_with_a_scale_for_32_weights_are_sized_so(model: str, weights
     known, held = find_model_named(model, knowledge), knowledge.formats["GPTQ 8-bit"]
     server = knowledge.frameworks["vLLM"]
     found = weights_of(known, held, server, knowledge.ggml_types).profile.total_bytes
-    assert found / 1e9 == pytest.approx(weights_gb, rel=0.01)
+    assert found / 1e9 == pytest.approx(weights_gb, rel=0.02)
 
 
 def test_a_repository_that_was_renamed_is_known_by_its_first_name() -> None:
