@@ -352,6 +352,7 @@ def test_vllm_is_told_its_sequences_where_they_are_stated() -> None:
         ("glm-4.5-air", "AWQ", 1, False),
         ("qwen3-235b-a22b", "AWQ", 4, False),
         ("glm-4.5-air", "BF16", 8, False),
+        ("glm-4.5-air", "FP8", 4, False),
         ("qwen3-coder-30b-a3b-instruct", "FP8", 4, True),
         ("qwen3-coder-30b-a3b-instruct", "FP8", 2, False),
     ],
@@ -367,6 +368,7 @@ def test_experts_stay_whole_where_a_shard_could_cut_a_block(
     sglang, vllm = (made(**base, framework=name)[0].text for name in ("SGLang", "vLLM"))
     assert (f"--ep-size {cards}" in sglang) is whole
     assert ("--enable-expert-parallel" in vllm) is whole
+    assert made(**base, framework="vLLM")[0].whole_experts is whole
     if precision == "FP8" and "glm" not in model:
         trtllm = made(**base, framework="TensorRT-LLM")[0].text
         assert (f"--ep_size {cards}" in trtllm) is whole
