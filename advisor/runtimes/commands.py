@@ -157,9 +157,13 @@ def can_tell(scenario: Scenario, setting: str) -> bool:
     return not found or all(gap.setting != setting for gap in found[0].gaps)
 
 
-def _left_unsaid(command: Command) -> tuple[bool, int]:
-    """Order programs; one for a single sequence goes last where several are asked for."""
-    return any(gap.setting == "batch" for gap in command.gaps), len(command.gaps)
+def _left_unsaid(command: Command) -> tuple[bool, int, int]:
+    """Order programs; one for a single sequence goes last where several are asked for.
+
+    A cache without a limit grows into what was asked; other gaps run something else.
+    """
+    unsaid = [gap.setting for gap in command.gaps]
+    return "batch" in unsaid, len(unsaid) - unsaid.count("context"), len(unsaid)
 
 
 def _key(
