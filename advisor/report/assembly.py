@@ -240,11 +240,15 @@ def sources(doc: Advice) -> Mapping[int, str]:
 def _beside(command: Command) -> Iterator[tuple[str, str]]:
     if command.config:
         yield command.config, say("by_config", config=command.config)
+    if command.setup:
+        yield command.setup, command.setup
     if kind := command.unpublished:
         yield kind, say(f"unpublished.{kind}")
     program = command.program.partition(" ")[0]
     if started := known("started", program):
         yield program, started
+    if command.whole_experts:
+        yield "whole_experts", say("whole_experts")
     for kind in ("most_at_start", "too_many_beyond"):
         if most := getattr(command, kind):
             yield kind, counted(kind, most)

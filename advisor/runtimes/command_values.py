@@ -340,7 +340,9 @@ def _leaves_images(started: Started) -> bool:
 
 def _expert_ranks(scenario: Scenario) -> str | None:
     """Say over how many cards whole experts go, where shards of them could cut a block."""
-    moe, cards, block = scenario.model.shape.moe, tensor_ranks(scenario), scenario.precision.block
+    moe, cards, of = scenario.model.shape.moe, tensor_ranks(scenario), scenario.precision
+    held = capability.config_of(scenario.model, of, scenario.framework)
+    block = 0 if held.get("block") == 0 else of.block
     whole = moe and block and moe.experts % cards == 0 and moe.width % (cards * block)
     return str(cards) if whole else None
 
@@ -372,6 +374,7 @@ _SWITCHES: Mapping[str, Callable[[Started], bool]] = {
     "text_only": lambda s: _leaves_images(s) and not _is_listed(s, "images_on_request"),
     "blind": lambda s: _leaves_images(s) and _is_listed(s, "images_on_request"),
     "brings_images": lambda s: capability.brings_images(s.scenario.model, s.scenario.precision),
+    "load_whole": lambda s: takes(s.scenario, "load_whole"),
     "kv_set": lambda s: s.kv_set,
     "cache_limited": lambda s: not s.kv_set and takes(s.scenario, "cache_limit"),
     "makes_format": lambda s: s.makes_format,
