@@ -70,10 +70,7 @@ def propose(base: Base, *_: object) -> Iterator[Option]:
 
 
 def _next_smaller(base: Base, smaller: Sequence[Model], tried: Collection[str]) -> Iterator[Option]:
-    """The next smaller of the series that fits, though outdone: prompts and tools carry over.
-
-    So is the largest that fits of those that are larger than a sibling which is offered.
-    """
+    """The largest of the series that fits, not much smaller or larger than one that is offered."""
     own, oldest = base.scenario.model, base.knowledge.policy["peer_oldest_year"]
     alike = [m for m in smaller if m.family == own.family and _series(m) == _series(own)]
     mixtures = [m.parameters for m in alike if m.shape.moe and own.shape.moe]
