@@ -119,3 +119,10 @@ def speed_at_hand(base: Base, options: Sequence[Option]) -> float:
     )
     speeds = (base.speed if base.fits else None, *here)
     return max((speed.total_tok_s for speed in speeds if speed), default=0.0)
+
+
+def least_speed(base: Base) -> float:
+    """The slowest decoding that is of use for what the user has in mind, tokens per second."""
+    names = {"interactive": "reading_speed", "batch": "usable_batch_tok_s"}
+    name = names.get(base.scenario.use)
+    return base.knowledge.policy[name] if name else 0.0
