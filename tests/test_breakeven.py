@@ -19,7 +19,7 @@ from advisor.remedies.format_lists import worth_having
 from advisor.runtimes import runtime_of
 from advisor.scenario import Scenario, is_usual_split, split_of, support, with_batch
 from advisor.scenario.figures import Memory
-from advisor.scenario.settings import Request
+from advisor.scenario.settings import Request, request_from
 from advisor.units import GIB
 
 SEEDS = range(6)
@@ -222,3 +222,26 @@ def test_a_tied_output_of_an_exl3_file_lies_packed_on_the_last_of_its_cards() ->
     last, before = wide.per_gpu[-1].weights_bytes, wide.per_gpu[-2].weights_bytes
     layer = before / 13
     assert last == pytest.approx(12 * layer + table / 2, rel=0.001)
+
+
+def test_a_smaller_card_with_defaults_of_its_own_is_named_beside_the_point() -> None:
+    """VLLM computes 2,048 tokens at once on an A100, 8,192 on other cards of its size."""
+    told = {"gpu": "W7900", "model": "gemma-4-31b-it", "context": 32768, "framework": "vLLM"}
+    found = advisor().advise(request_from(told))
+    edges, least = found.break_even, found.break_even.smallest_capacity_bytes
+    assert edges.smaller_card == "A100 PCIe 80 GB"
+    assert (edges.smaller_card_tokens, edges.step_tokens) == (2048, 8192)
+    for option in found.options:
+        of = option.scenario.gpu
+        if option.fits and option.change.keys() == {"gpu"} and of and of.vram_bytes:
+            assert of.name.startswith("A100") or (least and of.vram_bytes >= least)
+
+
+def test_no_smaller_card_is_named_where_all_take_as_much() -> None:
+    told = {"gpu": "RTX 3060:12GB", "model": "qwen3-14b", "precision": "Q8_0"}
+    assert advisor().advise(request_from(told)).break_even.smaller_card is None
+
+
+def test_a_second_card_beside_it_is_no_smaller_card() -> None:
+    told = {"gpu": "RTX 4000 Ada", "model": "llava-1.6-13b", "precision": "FP16"}
+    assert advisor().advise(request_from(told)).break_even.smaller_card is None

@@ -13,7 +13,7 @@ from advisor.knowledge.names import line_of
 from advisor.knowledge.types import Framework, Gpu
 from advisor.knowledge.vocabulary import ACTION_FACT, FactValue
 from advisor.models.stored_tensors import Model
-from advisor.remedies import combine, formats, least_speed, sharing, speculative, speed_at_hand
+from advisor.remedies import combine, formats, least_speed, levers, marked, sharing, speed_at_hand
 from advisor.remedies.assessment import exam_loss, merit_points, put, quality_loss, weights_loss
 from advisor.remedies.framework import speeds_elsewhere
 from advisor.remedies.impossible import Proof, proof_of
@@ -43,13 +43,6 @@ from advisor.scenario.settings import STATED, Request
 from advisor.units import percent, steady
 
 _AS_IT_IS = frozenset({bool, str})
-_POLICY = {
-    "policy.roomy_ram": "roomy_ram_bytes",
-    "policy.clear_gain": "clear_gain_percent",
-    "policy.clearly_faster": "clearly_faster_percent",
-    "policy.little_gain": "little_gain_percent",
-    "policy.mixture_below": "mixture_below_tok_s",
-}
 Pairs = Iterable[tuple[str, FactValue | None]]
 
 
@@ -171,7 +164,7 @@ def _model(model: Model, scenario: Scenario) -> Pairs:
     yield "model.image_tokens", most_image_tokens(model) if model.vision_parameters else None
     yield "model.origin", model.origin
     yield "model.mtp", model.shape.mtp_layers > 0
-    yield "model.draft_head", speculative.trained_head(scenario)
+    yield "model.draft_head", levers.trained_head(scenario)
     yield "model.four_bit_files", model.companions.get("qat")
 
 
@@ -266,7 +259,7 @@ def _framework(framework: Framework, gpu: Gpu | None) -> Pairs:
 
 def _host(base: Base) -> Pairs:
     scenario, needed = base.scenario, host_bytes_needed(base.scenario, base.memory)
-    yield from ((fact, base.knowledge.policy[name]) for fact, name in _POLICY.items())
+    yield from marked(base)
     yield "host.ram", scenario.ram_bytes
     low, high = scenario.ram_bandwidth_ends or (None, None)
     yield "host.ram_bandwidth", scenario.ram_bandwidth_bytes_s
@@ -285,7 +278,7 @@ def _options_summary(options: Sequence[Option], tried: Sequence[OptionFacts]) ->
     at_hand = [option for option in fitting if option.effort != "purchase"]
     yield "options.single_step_fits", any(option.steps == 1 for option in at_hand)
     yield "options.combination_fits", any(o.action == combine.REMEDY.action for o in at_hand)
-    yield "options.draft_exists", any(o.action == speculative.DRAFT.action for o in options)
+    yield "options.draft_exists", any(o.action == levers.DRAFT.action for o in options)
     yield "options.tried", len(options)
     yield "options.fitting", len(fitting)
     free = (option.memory.headroom_bytes or 0 for option in fitting)

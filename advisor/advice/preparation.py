@@ -30,13 +30,13 @@ from advisor.reading import requested_cards
 from advisor.reading.known import siblings, with_size
 from advisor.remedies import build_options
 from advisor.remedies.assessment import outlook_of
-from advisor.remedies.cards import fewest_cards, fewest_in_turns
+from advisor.remedies.cards import fewest_cards, fewest_in_turns, with_smaller_card
 from advisor.remedies.formats import largest_format
 from advisor.remedies.impossible import expected_options, proof_of, resolved
+from advisor.remedies.levers import slow_drafter
 from advisor.remedies.machines import as_asked, least
 from advisor.remedies.option import Base, Option
 from advisor.remedies.sharing import on_fewest, options_on_fewest
-from advisor.remedies.speculative import slow_drafter
 from advisor.rules.engine.base import OptionFacts
 from advisor.runtimes import runtime_of
 from advisor.scenario import Scenario, capability, support, with_batch
@@ -116,8 +116,7 @@ def _break_even(base: Base, limits: Limits, options: Sequence[Option]) -> BreakE
     if base.memory.usable_bytes is None:
         return BreakEven(limits.max_context_tokens, base.memory.deficit_bytes)
     largest = largest_format(base, options)
-    smallest = smallest_capacity_bytes(base.scenario, base.knowledge, base.memory)
-    return BreakEven(
+    found = BreakEven(
         max_context_tokens=limits.max_context_tokens,
         missing_bytes=base.memory.deficit_bytes,
         too_large_batch=first_batch_too_large(base.scenario, limits, base.memory),
@@ -125,8 +124,9 @@ def _break_even(base: Base, limits: Limits, options: Sequence[Option]) -> BreakE
         largest_format_bits=largest[1].bits_per_weight if largest else None,
         fewest_gpus=fewest_cards(base, options),
         fewest_in_turns=fewest_in_turns(base, options),
-        smallest_capacity_bytes=smallest,
+        smallest_capacity_bytes=smallest_capacity_bytes(base.scenario, base.knowledge, base.memory),
     )
+    return with_smaller_card(base, options, found)
 
 
 def all_option_facts(ready: Prepared) -> Sequence[OptionFacts]:

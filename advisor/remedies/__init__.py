@@ -14,10 +14,10 @@ from advisor.remedies import (
     formats,
     framework,
     kv_cache,
+    levers,
     machines,
     model,
     sharing,
-    speculative,
 )
 from advisor.remedies.option import Base, Option, Remedy
 from advisor.scenario.figures import Limits
@@ -25,10 +25,10 @@ from advisor.scenario.figures import Limits
 REMEDIES: list[Remedy] = [
     formats.REMEDY,
     kv_cache.REMEDY,
-    framework.TEXT_ONLY,
-    framework.SHARE,
-    framework.GRAPHS,
-    framework.STEPS,
+    levers.TEXT_ONLY,
+    levers.SHARE,
+    levers.GRAPHS,
+    levers.STEPS,
     kv_cache.SHORTER,
     kv_cache.LONGER,
     kv_cache.SMALLER,
@@ -48,8 +48,8 @@ REMEDIES: list[Remedy] = [
     model.REMEDY,
     model.MIXTURE,
     framework.FRAMEWORK,
-    speculative.DRAFT,
-    speculative.HEAD,
+    levers.DRAFT,
+    levers.HEAD,
     combine.REMEDY,
     machines.LAST_RESORT,
 ]
@@ -126,3 +126,11 @@ def least_speed(base: Base) -> float:
     names = {"interactive": "reading_speed", "batch": "usable_batch_tok_s"}
     name = names.get(base.scenario.use)
     return base.knowledge.policy[name] if name else 0.0
+
+
+def marked(base: Base) -> Iterator[tuple[str, float]]:
+    """Give the thresholds that scores and the order of advice are told by, as facts."""
+    for name in ("roomy_ram_bytes", "clear_gain_percent", "little_gain_percent"):
+        yield f"policy.{name.rpartition('_')[0]}", base.knowledge.policy[name]
+    yield "policy.clearly_faster", base.knowledge.policy["clearly_faster_percent"]
+    yield "policy.mixture_below", base.knowledge.policy["mixture_below_tok_s"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
@@ -12,8 +13,9 @@ from advisor.estimator import free_bytes
 from advisor.estimator.limits import MOST_CARDS, can_double, fewest_gpus
 from advisor.knowledge import catalogue
 from advisor.knowledge.catalogue import MAKERS, MOSTLY_RENTED, TOGETHER, CardRow, default_backend
-from advisor.knowledge.types import Format, Gpu, Knowledge
+from advisor.knowledge.types import Gpu, Knowledge
 from advisor.reading import find_cards
+from advisor.remedies.format_lists import read_again
 from advisor.remedies.option import (
     Base,
     Option,
@@ -23,13 +25,12 @@ from advisor.remedies.option import (
     stored_bytes,
     whole_if_held,
 )
-from advisor.remedies.search import (
-    held_share,
-)
+from advisor.remedies.search import held_share
+from advisor.runtimes import runtime_of
 from advisor.scenario import Scenario, is_usual_split, split_of, support
-from advisor.scenario.asked_format import precision_asked
 from advisor.scenario.capability import is_obtainable
-from advisor.scenario.choices import choices_for, runs, runs_as_stated
+from advisor.scenario.choices import runs, runs_as_stated
+from advisor.scenario.figures import BreakEven
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
 from advisor.units import GIB
@@ -242,7 +243,7 @@ def on_card(base: Base, card: Gpu, *, any_format: bool = False) -> Scenario | No
     gpus = 1 if scenario.cards or card.stands_alone else scenario.gpus
     if base.first and (first := _stated_on(base, base.first, card, gpus)):
         return first
-    framework, precision = scenario.framework, _read_again(base, card)
+    framework, precision = scenario.framework, read_again(base, card)
     runs_it = any_format or runs_as_stated(known, framework, precision, card, scenario.model)
     if support.never_there(framework, card) or not runs_it:
         return None
@@ -262,22 +263,6 @@ def _stated_on(base: Base, stated: Request, card: Gpu, gpus: int) -> Scenario | 
     with suppress(UserError):
         return replace(resolve(there, base.knowledge), gpu=card)
     return None
-
-
-def _read_again(base: Base, card: Gpu) -> Format:
-    """What was asked means on another card, where another engine reads the format of today's.
-
-    So where today's card does not run what the model was released in, and the other does.
-    """
-    own, released = base.scenario, base.scenario.model.native_formats
-    listed = own.precision.name in own.framework.formats
-    if listed and (not released or support.is_published(own.precision, own.model)):
-        return own.precision
-    asked = precision_asked(base.request, own.model, own.framework)
-    choices = choices_for(base.knowledge, card, own.model)
-    pair = choices.default_pair(asked, own.framework, own.model, split=False, serves=())
-    taken = pair and (not listed or support.is_published(pair[0], own.model))
-    return pair[0] if pair and taken else own.precision
 
 
 def current_cards(knowledge: Knowledge) -> Sequence[CardRow]:
@@ -363,6 +348,32 @@ def fewest_in_turns(base: Base, options: Sequence[Option]) -> int | None:
     usual = [one.gpus for one in tried if is_usual_split(one)]
     turns = [one.gpus for one in tried if not is_usual_split(one)]
     return min(turns) if usual and turns and min(turns) < min(usual) else None
+
+
+def with_smaller_card(base: Base, options: Sequence[Option], found: BreakEven) -> BreakEven:
+    """Name a card below the smallest memory that holds it, and why: defaults go by the card."""
+    least, gpu = found.smallest_capacity_bytes, base.scenario.gpu
+    if base.card_fits or not least or gpu is None:
+        return found
+    below = [
+        option.scenario
+        for option in options
+        if option.fits and option.change.keys() == {"gpu"} and not option.scenario.cards
+        if _size(option.scenario) < least
+    ]
+    if not below:
+        return found
+    other = min(below, key=_size)
+    usual = replace(base.scenario, gpu=replace(gpu, vram_bytes=least))
+    runtime, policy = runtime_of(usual.framework), base.knowledge.policy
+    steps = [runtime.tokens_at_once(one, policy) for one in (other, usual)]
+    named = replace(found, smaller_card=other.gpu and other.gpu.name)
+    fewer = steps[0] < steps[1]
+    return replace(named, smaller_card_tokens=steps[0], step_tokens=steps[1]) if fewer else named
+
+
+def _size(scenario: Scenario) -> float:
+    return (scenario.gpu and scenario.gpu.vram_bytes) or math.inf
 
 
 def _tried(base: Base, options: Sequence[Option]) -> Iterator[Scenario]:

@@ -19,7 +19,6 @@ from advisor.remedies.assessment import outlook_of, unserved_context, weights_lo
 from advisor.remedies.cards import LARGER, MORE, RENTED
 from advisor.remedies.format_lists import has_quick_kernels, in_placing
 from advisor.remedies.formats import had_formats, least_cost, smaller_formats, with_format
-from advisor.remedies.framework import small_step_plans, text_alone_plans
 from advisor.remedies.kv_cache import (
     BATCH,
     CONTEXT,
@@ -29,6 +28,7 @@ from advisor.remedies.kv_cache import (
 )
 from advisor.remedies.kv_cache import EXPERTS_DEGREE as EXPERTS
 from advisor.remedies.kv_cache import LAYERS_DEGREE as LAYERS
+from advisor.remedies.levers import small_step_plans, text_alone_plans, together
 from advisor.remedies.machines import on_machines
 from advisor.remedies.option import Base, Option, Remedy, cards_hold, stored_bytes
 from advisor.remedies.search import (
@@ -67,8 +67,8 @@ def propose(base: Base, _: object, found: Mapping[str, Option]) -> Iterator[Opti
         return
     enough = [option for option in singles if acceptable(base, option, gentle)]
     quick = [option for option in enough if is_quick(base, option)]
-    kept = any(option.scenario.precision is base.scenario.precision for option in quick)
-    yield from () if kept else _by_settings(base, gentle)
+    kept = any(_keeps_all(base, option) for option in quick)
+    yield from () if kept else (proved(base, REMEDY, plan) for plan in together(base))
     if least_cost(singles) > base.knowledge.policy["little_loss_percent"]:
         yield from _less_lossy(base, gentle, [] if kept else text_alone_plans(base))
     if quick:
@@ -130,10 +130,12 @@ def _less_lossy(base: Base, gentle: Bounds, text: Sequence[Plan]) -> Iterator[Op
     yield from _fewest_steps(base, gentle, 1, text)
 
 
-def _by_settings(base: Base, gentle: Bounds) -> Iterator[Option]:
-    """The same weights with a smaller cache and prompts in small steps, without images last."""
-    for start in small_step_plans(base):
-        yield from _proved(replace(_search(base, start, gentle), formats=[], degrees=[]), 1)
+def _keeps_all(base: Base, option: Option) -> bool:
+    """Whether it changes neither weights nor context, and costs no speed that nobody knows."""
+    own, after = base.scenario, option.scenario
+    as_quick = own.eager or not after.eager
+    as_long = after.context_tokens >= own.context_tokens
+    return after.precision is own.precision and as_long and as_quick
 
 
 def _keeping_context(base: Base, found: Sequence[Option], gentle: Bounds) -> Sequence[Option]:
@@ -153,7 +155,7 @@ def _lets_wait(base: Base, option: Option) -> bool:
     stated = base.request.framework and before.framework.serves_batches
     moved = stated and after.framework is not before.framework
     now, then = (one.precision.class_bits or _FULL_BITS for one in (before, after))
-    shared = "stages" in option.change and then == now
+    shared = ("stages" in option.change or after.split == _APART) and then == now
     fewer = not base.fits or then < now or shared
     unpacked = support.is_unpacked(after.precision, after.model, after.gpu)
     waits = held_percent(option.memory, after.batch) < _ALL

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
 from msgspec.structs import replace
 
 from advisor.estimator.speed_rates import MODELLED_FROM_GPUS
-from advisor.knowledge.catalogue import MAKERS, backends_of
-from advisor.knowledge.merit import FOR_IMAGES
-from advisor.models import text_alone
+from advisor.knowledge.catalogue import backends_of
 from advisor.remedies.format_lists import (
     in_framework,
     in_placing,
@@ -27,14 +25,12 @@ from advisor.remedies.option import (
     make_option,
     may_help,
 )
-from advisor.remedies.search import Plan, that_divide
-from advisor.runtimes import runtime_of
-from advisor.runtimes.commands import can_tell
-from advisor.scenario import Scenario, claimed_share, is_usual_split, offloads, split_of, support
+from advisor.remedies.search import that_divide
+from advisor.scenario import Scenario, is_usual_split, offloads, split_of, support
 from advisor.scenario.asked_format import AT_WORK
 from advisor.scenario.capability import by_publisher
 from advisor.scenario.choices import Pair, runs
-from advisor.scenario.figures import Speed, margin_of
+from advisor.scenario.figures import Speed
 from advisor.units import steady
 
 _ALONE: Final = {"framework"}
@@ -224,86 +220,6 @@ def _is_measured(speed: Speed | None) -> bool:
 BACKEND = Remedy("change-backend", frozenset({"backend"}), "rebuild", _backends)
 
 
-_SHARE = 0.95
-"""The largest share that vLLM's own pages on memory propose."""
-_TIGHT: Final = ("thin", "narrow")
-_STEPS = (4096, 2048)
-"""Tokens of a prompt at once; SGLang keeps no less for smaller steps."""
-
-
-def without_graphs(base: Base, *_: object) -> Iterator[Option]:
-    """The same without CUDA graphs, where memory is short."""
-    scenario = base.scenario
-    if scenario.eager or not runtime_of(scenario.framework).captures_graphs or not _is_short(base):
-        return
-    other = replace(scenario, eager=True)
-    if can_tell(other, "eager") and may_help(base, other):
-        yield make_option(base, GRAPHS, {"eager": True}, other)
-
-
-def smaller_steps(base: Base, *_: object) -> Iterator[Option]:
-    """The same with prompts read in steps small enough, where memory is short."""
-    others = _in_smaller_steps(base, base.scenario) if _is_short(base) else []
-    roomy = (other for other in others if cards_hold(base, other, roomy=True))
-    other = next(roomy, others[-1] if others else None)
-    if other and may_help(base, other):
-        yield make_option(base, STEPS, _step_change(other), other)
-
-
-def _in_smaller_steps(base: Base, own: Scenario) -> Sequence[Scenario]:
-    """The same with prompts read in smaller steps, where none were stated; the largest first."""
-    runtime = runtime_of(own.framework)
-    if base.request.max_num_batched_tokens is not None or not runtime.captures_graphs:
-        return []
-    most = runtime.tokens_at_once(own, base.knowledge.policy)
-    return [replace(own, max_num_batched_tokens=n) for n in _STEPS if n < most]
-
-
-def _step_change(other: Scenario) -> Mapping[str, object]:
-    return {"max_num_batched_tokens": other.max_num_batched_tokens}
-
-
-def larger_share(base: Base, *_: object) -> Iterator[Option]:
-    """The same with more of the card, where its profiling run is inside the share.
-
-    SGLang keeps what it computes with outside, and nobody has measured how little that may be.
-    """
-    scenario = base.scenario
-    share = _larger_share(base) if base.request.gpu_memory_utilization is None else None
-    other = replace(scenario, gpu_memory_utilization=share)
-    if share is not None and may_help(base, other):
-        yield make_option(base, SHARE, {"gpu_memory_utilization": share}, other)
-
-
-def _larger_share(base: Base) -> float | None:
-    """Of a server's card the usual larger share; of a machine's one memory what can be spared."""
-    scenario = base.scenario
-    gpu, share = scenario.gpu, claimed_share(scenario)
-    if gpu and MAKERS[gpu.vendor].one_memory:
-        return None if base.fits else _raised_share(base, gpu.vram_bytes or 0)
-    if share is None or share >= _SHARE or (gpu and gpu.unified_memory):
-        return None
-    outside = runtime_of(scenario.framework).context_outside_share
-    return _SHARE if outside and _is_short(base, _TIGHT) else None
-
-
-def _is_short(base: Base, margins: Collection[str] = ("thin",)) -> bool:
-    return not base.fits or margin_of(base.memory, base.knowledge.policy) in margins
-
-
-def _raised_share(base: Base, memory: int) -> float | None:
-    """How much of its memory a machine can spare; whole percents, and none if that is no more."""
-    policy = base.knowledge.policy
-    spared = 100 * (1 - policy["system_ram_bytes"] / memory) if memory else 0.0
-    share = int(min(spared, policy["raised_limit_percent"])) / 100
-    return share if share * memory > (base.memory.usable_bytes or 0) else None
-
-
-STEPS = Remedy("smaller-steps", frozenset({"max_num_batched_tokens"}), "setting", smaller_steps)
-GRAPHS = Remedy("without-graphs", frozenset({"eager"}), "setting", without_graphs)
-SHARE = Remedy("larger-share", frozenset({"gpu_memory_utilization"}), "setting", larger_share)
-
-
 _LARGER = (4096, 2048)
 """Tokens computed at once; 2,048 are four times what llama.cpp takes unless told."""
 
@@ -322,43 +238,3 @@ def larger_steps(base: Base, *_: object) -> Iterator[Option]:
 
 
 LARGER_STEPS = Remedy("larger-steps", frozenset({"ubatch"}), "setting", larger_steps)
-
-
-_CHANGE: Final = {"text_only": True}
-
-
-def _text_only(base: Base, *_: object) -> Iterator[Option]:
-    """The same without its image reader, where memory is short."""
-    if base.fits and margin_of(base.memory, base.knowledge.policy) != "thin":
-        return
-    other = _without_images(base)
-    if other:
-        yield make_option(base, TEXT_ONLY, _CHANGE, other)
-
-
-def text_alone_plans(base: Base) -> Sequence[Plan]:
-    """The start of a combination without the image reader, where there is one."""
-    other = _without_images(base)
-    return [Plan(base.scenario).then(other, _CHANGE, "setting")] if other else []
-
-
-def small_step_plans(base: Base) -> Iterator[Plan]:
-    """Starts of a combination with prompts in the smallest steps, then without images besides."""
-    for start in (Plan(base.scenario), *text_alone_plans(base)):
-        for other in _in_smaller_steps(base, start.scenario)[-1:]:
-            yield start.then(other, _step_change(other), "setting")
-
-
-def _without_images(base: Base) -> Scenario | None:
-    """The request for text alone; None where images were asked for or the runtime cannot."""
-    request, own = base.request, base.scenario
-    model = text_alone(own.model)
-    if request.images or request.image_size or FOR_IMAGES.search(own.model.name):
-        return None
-    if model is own.model:
-        return None
-    other = replace(own, model=model, text_only=True)
-    return other if can_tell(other, "text_only") else None
-
-
-TEXT_ONLY = Remedy("text-only", frozenset({"text_only"}), "setting", _text_only)

@@ -20,8 +20,9 @@ from advisor.knowledge.types import Format
 from advisor.models.stored_tensors import Model
 from advisor.remedies.assessment import merit_points, outlook_of
 from advisor.remedies.format_lists import Sized, faithful_formats, in_placing
-from advisor.remedies.framework import in_a_server, over_unequal, small_step_plans, text_alone_plans
+from advisor.remedies.framework import in_a_server, over_unequal
 from advisor.remedies.kv_cache import is_clearly_faster, is_quick, part_out, where_a_part_moves
+from advisor.remedies.levers import small_step_plans, text_alone_plans
 from advisor.remedies.option import (
     Base,
     Effort,

@@ -191,7 +191,7 @@ def make_option(
     then = outlook_of(scenario, base.knowledge)
     same = scenario.model.name == own.model.name
     loss = then.quality_loss_percent if same else None
-    cost = None if loss is None else _quality_cost(own, scenario, loss)
+    cost = _quality_cost(own, scenario, loss) if same else None
     full = _completed(base, change, scenario)
     return Option(
         key=option_key(remedy.action, full),
@@ -211,12 +211,12 @@ def make_option(
     )
 
 
-def _quality_cost(own: Scenario, scenario: Scenario, loss: float) -> float | None:
+def _quality_cost(own: Scenario, scenario: Scenario, loss: float | None) -> float | None:
     """What a what-if of the same model loses beside the request, points of perplexity."""
     if scenario.precision is own.precision and scenario.kv_cache_k is own.kv_cache_k:
         return 0.0
     before = quality_loss(own)
-    return None if before is None else round(loss - before, 6)
+    return None if before is None or loss is None else round(loss - before, 6)
 
 
 def stored_bytes(base: Base, scenario: Scenario, precision: Format | None = None) -> int:

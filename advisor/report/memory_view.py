@@ -346,6 +346,9 @@ WRITERS: Mapping[str, Writer] = {
     "break_even.format_full": lambda d: flag((d.break_even.largest_format_bits or 0) >= _FULL_BITS),
     "break_even.gpus": _other_count,
     "break_even.keeps_less": lambda d: flag(_keeps_less(d)),
+    "break_even.other_card": lambda d: d.break_even.smaller_card or "",
+    "break_even.other_steps": lambda d: f.count(d.break_even.smaller_card_tokens),
+    "break_even.own_steps": lambda d: f.count(d.break_even.step_tokens),
     "break_even.card_asked": lambda d: flag(_is_smallest_card(d)),
 }
 """What is no plain figure of memory and its limits -> its text, from the document."""

@@ -109,16 +109,12 @@ def _besides(doc: Advice, item: Recommendation, *, shared: bool = False) -> list
     return [words for is_apart, words in beside if is_apart is shared]
 
 
-def _alters_answers(doc: Advice, setup: SetupDoc) -> bool:
-    asked = doc.scenario
-    before = (asked.precision, asked.kv_cache, asked.model.name)
-    return before != (setup.precision, setup.kv_cache, setup.model)
-
-
 def _quality_change(doc: Advice, item: Recommendation) -> float | None:
     """Percent of perplexity that the change adds; None where it is not known."""
-    change = item.tradeoff.quality_change
-    return change if _alters_answers(doc, item.setup) else 0.0
+    asked, setup = doc.scenario, item.setup
+    before = (asked.precision, asked.kv_cache, asked.model.name)
+    alters = before != (setup.precision, setup.kv_cache, setup.model)
+    return item.tradeoff.quality_change if alters else 0.0
 
 
 def _quality_cost(doc: Advice, item: Recommendation) -> str:
@@ -157,7 +153,9 @@ def _moved(doc: Advice, setup: SetupDoc, sign: int) -> str:
 
 def changes(doc: Advice, item: Recommendation | Alternative | OptionDoc) -> list[str]:
     """Say in words everything in which a what-if differs from the request."""
-    return list({**dict(differences(doc, item.setup)), **_of_memory(item)}.values())
+    said = counted("change.batch.told", item.setup.batch)
+    told = {"batch": said} if "batch" in item.change else {}
+    return [*{**told, **dict(differences(doc, item.setup)), **_of_memory(item)}.values()]
 
 
 def _of_memory(item: Recommendation | Alternative | OptionDoc) -> dict[str, str]:

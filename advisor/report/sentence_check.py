@@ -144,6 +144,7 @@ def _names(doc: Advice) -> list[str]:
     asked = doc.scenario
     each = {card.name for card in asked.cards}
     found = each | {asked.model.name, gpu.name if gpu else "", asked.draft_model or ""}
+    found.add(doc.break_even.smaller_card or "")
     found.add(str(doc.request.get("gpu") or ""))
     for item in doc.recommendations:
         setup = item.setup

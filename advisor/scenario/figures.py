@@ -135,6 +135,12 @@ class BreakEven(Struct, frozen=True):
     """Fewer than those that hold it where whole layers are dealt out, not tensors split. [cards]"""
     smallest_capacity_bytes: int | None = None
     """The smallest whole-GiB memory of one card, as sold, that holds it."""
+    smaller_card: str | None = None
+    """A card with less that holds it, too: what is kept beside the model goes by the card."""
+    smaller_card_tokens: int | None = None
+    """What the runtime computes at once there, where that is less than usual. [tokens]"""
+    step_tokens: int | None = None
+    """What it computes at once on a card of ``smallest_capacity_bytes``. [tokens]"""
 
 
 class Figure(Struct, frozen=True):

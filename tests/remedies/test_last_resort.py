@@ -82,7 +82,7 @@ def test_its_price_is_in_the_text() -> None:
     (only,) = document(advised(**HARSH[0])).recommendations
     assert "last resort" in only.text
     assert "of the 131,072 tokens asked for, 8,192 are left" in only.text
-    assert "3 of 63 layers" in only.title
+    assert "4 of 63 layers" in only.title
 
 
 def test_nothing_of_the_sort_beside_a_better_remedy_or_where_it_fits() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from advisor.remedies.option import Option
-from tests.remedies.asking import advised, run_again
+from advisor.report.assembly import document
+from advisor.scenario.resolve import apply_change
+from tests.remedies.asking import advised, advisor, run_again
 
 TIGHT = {"gpu": "RTX 4080", "model": "qwen2.5-14b", "precision": "AWQ", "context": 16_384}
 SHORT = {"gpu": "RTX 3090", "model": "qwen3.6-27b", "precision": "AWQ", "context": 32_768}
@@ -104,3 +106,69 @@ def test_none_where_it_is_stated_changes_nothing_or_is_not_needed(
     action: str, given: dict[str, object]
 ) -> None:
     assert found(action, **given) is None
+
+
+TOGETHER: list[tuple[dict[str, object], dict[str, object]]] = [
+    (
+        {
+            "gpu": "RTX 4090",
+            "model": "deepseek-r1-distill-qwen-32b",
+            "precision": "AWQ",
+            "context": 16_384,
+        },
+        {"batch": 1, "kv_cache": "fp8"},
+    ),
+    (
+        {
+            "gpu": "RTX 5090",
+            "model": "gemma-4-26b-a4b-it",
+            "precision": "FP8",
+            "context": 131_072,
+        },
+        {"batch": 1, "gpu_memory_utilization": 0.95},
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "change"), TOGETHER)
+def test_settings_together_keep_the_checkpoint_where_no_single_one_does(
+    given: dict[str, object], change: dict[str, object]
+) -> None:
+    advice = advised(**given, framework="vLLM")
+    first = advice.recommendations[0]
+    assert dict(first.option.change) == change
+    assert first.option.effort == "setting"
+    assert first.option.margin != "thin"
+    assert run_again(advice, first.option).memory == first.option.memory
+    assert "--max-num-seqs 1" in first.command
+    for name, value in change.items():
+        alone = apply_change(advice.request, {name: value})
+        assert not advisor().estimate(alone).fits
+
+
+def test_settings_together_are_named_with_what_a_server_does_untold() -> None:
+    first = document(advised(**TOGETHER[0][0], framework="vLLM")).recommendations[0]
+    assert first.title == "Combine a server told to hold 1 request and an fp8 KV cache"
+    assert "Untold, vLLM keeps memory for as many requests as it takes by default." in first.text
+
+
+def test_one_setting_is_enough_where_a_server_only_has_to_be_told_of_the_one_request() -> None:
+    short = {"gpu": "RTX 3090", "model": "qwen3-32b", "precision": "AWQ", "context": 8192}
+    first = document(advised(**short, framework="vLLM")).recommendations[0]
+    assert dict(first.change) == {"batch": 1}
+    assert first.title == "Move to a server told to hold 1 request"
+    assert "changes add up" not in first.text
+    stated = advised(**short, framework="vLLM", batch=1)
+    assert stated.memory.required_bytes == first.after.required_bytes
+
+
+def test_a_latent_cache_is_kept_once_and_in_eight_bits() -> None:
+    """Attention data parallel with an FP8 cache is how such models are deployed."""
+    eight = {"gpu": "8x H100 SXM5 80 GB", "model": "deepseek-v3.2", "precision": "INT4"}
+    advice = advised(**eight, context=131_072, batch=128, framework="vLLM")
+    both = next(o for o in advice.options if o.action == "combine")
+    assert dict(both.change) == {"split": "dp-attention", "kv_cache": "fp8"}
+    held = {o.key: o.memory.held_sequences or 0 for o in advice.options if o.fits}
+    assert held[both.key] > held["split-requests split=dp-attention"]
+    assert both.key in {r.option.key for r in advice.recommendations}
+    assert run_again(advice, both).memory == both.memory

@@ -798,3 +798,14 @@ def test_what_was_asked_before_of_another_model_changes_nothing(knowledge: Knowl
         runs(knowledge, by, form, card, _model(knowledge, n)) for n in ("qwen3-8b", "qwen3-14b")
     ]
     assert found == [False, True]
+
+
+@pytest.mark.parametrize("card", ["8x B200", "8x H100 SXM5 80 GB"])
+def test_sglang_has_no_fp4_experts_for_a_model_that_weighs_what_goes_into_them(
+    card: str, knowledge: Knowledge
+) -> None:
+    """Its kernels for such experts assert against it; vLLM's take it."""
+    asked_for = {"gpu": card, "model": "llama-4-scout-17b-16e-instruct", "precision": "NVFP4"}
+    problems = problems_of(Request(**asked_for, framework="SGLang"), knowledge)  # type: ignore[arg-type]
+    assert any("weighs what goes into an expert" in str(one) for one in problems)
+    assert not problems_of(Request(**asked_for, framework="vLLM"), knowledge)  # type: ignore[arg-type]
