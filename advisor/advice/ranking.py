@@ -299,7 +299,7 @@ def _is_switch(one: Facts, asked: _Asked) -> bool:
 def _is_free(one: Facts) -> bool:
     """Whether it asks for a setting alone, and costs neither quality nor speed."""
     slower = _number(one, _GAIN) < -_ALL * _SAME_SPEED
-    return _asks(one) == 0 and one.get(_COST) == 0 and not slower
+    return _asks(one) == 0 == one.get(_COST) and not (slower or _stands_apart(one))
 
 
 def _is_for_little(other: Facts, asked: _Asked) -> bool:
@@ -312,9 +312,10 @@ def _is_for_little(other: Facts, asked: _Asked) -> bool:
 
 
 def _is_better(other: Facts, asked: _Asked) -> bool:
-    """Whether it loses less than the request; where nobody measured that, in clearly more bits."""
-    finer = _number(other, _BITS) > asked.bits * asked.clear
-    return _number(other, _COST) < 0 or (_COST not in other and finer)
+    """Whether it loses less than the request; where nobody measured that, nothing or by bits."""
+    if _COST in other:
+        return _number(other, _COST) < 0
+    return other.get(_LOSS) == 0 or _number(other, _BITS) > asked.bits * asked.clear
 
 
 def _held(facts: Facts) -> float:
