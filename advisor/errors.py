@@ -92,6 +92,10 @@ class AdvisorError(Exception):
             self._hint = self._hint()
         return visible(self._hint)
 
+    @hint.setter
+    def hint(self, hint: str) -> None:
+        self._hint = hint
+
     def __reduce__(self) -> str | tuple[object, ...]:
         """Give what another process makes it of."""
         self._hint = self.hint

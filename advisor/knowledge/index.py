@@ -17,7 +17,7 @@ from advisor.errors import RequestError, UserError
 from advisor.files import table_rows
 from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.types import Gpu, Knowledge, ModelRecord
-from advisor.memo import by_identity, decoded, table
+from advisor.memo import decoded, table
 
 _BRANDS = {name: maker.words for name, maker in MAKERS.items()}
 _FILLER = frozenset({"gpu", "graphics", "generation", "card", "r", "tm"})
@@ -240,15 +240,6 @@ def models_called(knowledge: Knowledge) -> Mapping[str, Sequence[str]]:
     """Give the models by the keys of their names."""
     if (found := decoded(knowledge.index.get("exact"), _Called)) is None:
         return _index(knowledge).exact
-    return found
-
-
-@by_identity  # 1.05 of random texts
-def models_lettered(knowledge: Knowledge) -> Mapping[str, Sequence[tuple[str, Sequence[str]]]]:
-    """Give the same by their letters and digits alone."""
-    found: dict[str, list[tuple[str, Sequence[str]]]] = {}
-    for spelled, named in models_called(knowledge).items():
-        found.setdefault(plain_key(spelled), []).append((spelled, named))
     return found
 
 

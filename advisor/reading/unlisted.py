@@ -16,7 +16,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from advisor.errors import RequestError, UserError
-from advisor.knowledge.index import model_words, models_lettered, plain_key
+from advisor.knowledge.index import model_words, models_called, plain_key
 from advisor.knowledge.types import Knowledge
 from advisor.models import model_from_record
 from advisor.models.stored_tensors import Model
@@ -196,8 +196,10 @@ def _by_letters(knowledge: Knowledge, text: str) -> ModelRead | None:
     key, sizes = plain_key(said.rest), set(filter(SIZE.fullmatch, model_words(said.rest)))
     found = {
         name
-        for spelled, named in models_lettered(knowledge).get(key, ())
-        if all(_has_size(spelled.split(), s) for s in sizes)
+        for spelled, named in models_called(knowledge).items()
+        if spelled[-1] == key[-1:]
+        and spelled.replace(" ", "").replace(".", "") == key
+        and all(_has_size(spelled.split(), s) for s in sizes)
         for name in named
     }
     if len(found) != 1:
