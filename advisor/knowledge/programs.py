@@ -51,7 +51,7 @@ SWITCHES: Mapping[str, tuple[str, ...]] = {
     "shares_layers": ("split",), "shares_tensors": ("split",), "shares_requests": ("split",),
     "in_file": (),
     "beyond_trained": (), "eager": ("eager",), "text_only": ("text_only",), "kv_set": (),
-    "blind": ("text_only",),
+    "blind": ("text_only",), "load_whole": (),
     "cache_limited": (), "makes_format": (),
     "own_code": (), "images_on_request": (), "brings_images": (),
     "whole_experts": (), "reads_text": (), "sees_images": (), "answers": (),
@@ -263,8 +263,9 @@ def _rows(name: str) -> Sequence[Mapping[str, str]]:
 
 
 About = Literal[
-    "card", "model", "task", "weights", "dtype", "kv_cache", "kv_pair", "split", "draft",
-    "sequences", "upkeep", "yarn", "images", "cache_limit", "text_only",
+    "card", "model", "task", "weights", "dtype", "kv_cache", "kv_pair", "kv_unasked", "split",
+    "draft", "sequences", "upkeep", "yarn", "images", "cache_limit", "text_only",
+    "load_whole", "setup",
 ]  # fmt: skip
 """What a row answers; capabilities.yaml says what each means."""
 Answer = Literal["runs", "refused", "slow"]

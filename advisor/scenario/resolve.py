@@ -32,6 +32,7 @@ from advisor.reading.known import ModelRead, is_mix, names_processor
 from advisor.scenario import Scenario, impossible_split, offloads, support
 from advisor.scenario.asked_format import (
     caches_asked,
+    caches_kept,
     formats_for,
     is_own_dtype,
     precision_asked,
@@ -121,11 +122,11 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         beside_ram=bool(request.ram_gib and not request.framework),
     )  # fmt: skip
     mixed = read.mixed and precision.name == read.precision and not request.precision
-    told = taken_said(request, read.precision, precision, framework, knowledge)
+    told = taken_said(request, read.precision, precision, framework, knowledge, on=(model, gpu))
     request, told = shared_otherwise(request, framework, told)
     scenario = assembled(
         request, cards=cards, model=model, precision=precision, framework=framework,
-        kv_types=support.kept_types(caches_asked(request, knowledge, framework), framework, model),
+        kv_types=caches_kept(request, knowledge, framework, model, gpu),
         backend=backend,
         draft=draft,
         pace=pace,

@@ -144,10 +144,15 @@ def test_the_program_that_says_the_most_comes_first_of_several_sequences_one_tha
     mac = "Apple M4 Max (40-core GPU):128GB"
     one = made(gpu=mac, model="qwen3-8b", precision="MLX 4-bit", framework="MLX-LM")
     several = made(gpu=mac, model="qwen3-8b", precision="MLX 4-bit", framework="MLX-LM", batch=4)
-    assert one[0].program == "mlx_lm.generate"
+    assert one[0].program == "mlx_lm.chat"
+    assert "--max-tokens 4096" in one[0].text  # else a reply ends after 256
     assert not one[0].gaps
     assert several[0].program == "mlx_lm.server"
     assert [gap.setting for gap in several[0].gaps] == ["context"]
+    eight = made(
+        gpu=mac, model="qwen3-8b", precision="MLX 4-bit", framework="MLX-LM", kv_cache="mlx-8bit"
+    )
+    assert eight[0].program == "mlx_lm.generate"  # the one that quantises a cache
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,11 @@ def test_what_a_command_cannot_say_is_told() -> None:
     assert "Not in this command: context. The server has no limit to set" in said
     assert "Not in this command: context" in render_markdown(found)
     gaps = [command["gaps"] for command in json.loads(render_json(found))["commands"]]
-    assert [[gap["setting"] for gap in found] for found in gaps] == [["context"], ["batch"]]
+    assert [[gap["setting"] for gap in found] for found in gaps] == [
+        ["context"],
+        ["batch"],
+        ["batch"],
+    ]
 
 
 def test_the_page_lists_every_program_placeholder_and_switch() -> None:
