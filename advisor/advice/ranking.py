@@ -18,14 +18,15 @@ from advisor.rules.language.model import PerTerm, Rule, RuleSet, Score
 from advisor.scenario.figures import certainty_of, partly_guessed
 
 _ALTERNATIVES, _NEAR = 3, 0.6
-_FRAMEWORK_FACT, _EFFORT = "option.framework", "option.effort"
+_FRAMEWORK_FACT, _EFFORT, _PROGRAM = "option.framework", "option.effort", "framework.name"
 _HOLDS_FEW, _HOLDS_MOST, _USABLE = "option.holds_few", "option.holds_most", "option.usable_speed"
 _HELD, _THEN_HELD, _RUNS = "memory.held_share", "option.held_share", frozenset({"fits", "tight"})
 _OTHER_MODEL, _BETTER_MODEL = "option.related", "option.rated_higher"
 _FORMAT, _PURCHASE = "option.format", "purchase"
 _SPEED, _LOSS, _STEPS = "option.decode_speed", "option.quality_loss", "option.steps"
 _MARGIN, _RAM, _CARDS, _SAME_SPEED = "option.margin", "option.host_ram", "option.gpus", 0.03
-_NO_WORSE = "option.format_bits", "option.kv_bits", "option.context", "option.batch", _THEN_HELD
+_BITS = "option.format_bits"
+_NO_WORSE = _BITS, "option.kv_bits", "option.context", "option.batch", _THEN_HELD
 _ALIKE = _FRAMEWORK_FACT, "option.parameters", _SPEED, "option.required", *_NO_WORSE
 """What two options share that differ in the name of their format alone."""
 READ = (
@@ -94,8 +95,7 @@ def rank(
     scored = [m for m in marked if m.score > 0] or _last_resort(marked, facts)
     worth_saying, pointless = _without_dominated(scored, values)
     now = facts.get(_HELD) if facts.get("fit.state") in _RUNS else None
-    best = _best_of_each_action(worth_saying, values, now)
-    kept, superseded = _without_superseded(_without_twins(_without_repeats(best), values))
+    kept, superseded = _without_superseded(_told_once(worth_saying, facts, values, now))
     kept = _without_beaten(_most_held_first(kept, values, now), values)
     said = tuple(_explained(item, facts, values[item.option]) for item in kept)
     return Ranking(said, vetoed, tuple(superseded), pointless)
@@ -199,11 +199,31 @@ def _best_of_each_action(
     best = []
     for items in (_most_held_first(of_one, values, now) for of_one in by_action.values()):
         first = items[0]
-        near = (i for i in items if i.score >= _NEAR * first.score)
+        most = _most_bits(items, values)
+        near = (i for i in items if i.score >= _NEAR * first.score or i.option == most)
         others = dict.fromkeys(i.option for i in near if i.option != first.option)
-        runners_up = _runners_up(first.option, list(others), values)
+        runners_up = _runners_up(first.option, list(others), values, most)
         best.append(_Marked(first.rule, first.option, first.score, runners_up))
     return sorted(best, key=_order)
+
+
+def _told_once(
+    worth: Sequence[_Marked], facts: Facts, values: _Values, now: FactValue | None
+) -> list[_Marked]:
+    """Give the best of each action; where another action says the same, its next in the program."""
+    while True:
+        best = _best_of_each_action(worth, values, now)
+        once = _without_twins(_without_repeats(best), values)
+        again = {item.option for item in best} - {item.option for item in once}
+        actions = {values[key][ACTION_FACT] for key in again}
+        if not again:
+            return once
+        worth = [
+            item
+            for item in worth
+            if (of := values[item.option])[ACTION_FACT] not in actions
+            or (item.option not in again and of.get(_FRAMEWORK_FACT) == facts.get(_PROGRAM))
+        ]
 
 
 def _most_held_first(said: list[_Marked], values: _Values, now: FactValue | None) -> list[_Marked]:
@@ -314,14 +334,28 @@ def _asks(facts: Facts) -> int:
     return EFFORTS.index(str(facts.get(_EFFORT, EFFORTS[0])))
 
 
-def _runners_up(first: str, others: Sequence[str], values: _Values) -> tuple[str, ...]:
-    """The next best, one of them in another framework where there is one."""
+def _runners_up(
+    first: str, others: Sequence[str], values: _Values, most: str | None
+) -> tuple[str, ...]:
+    """The next best, with one in another framework and the one of most bits where there are any."""
     framework = values[first].get(_FRAMEWORK_FACT)
-    elsewhere = [key for key in others if values[key].get(_FRAMEWORK_FACT) != framework]
-    taken = list(others[:_ALTERNATIVES])
-    if elsewhere and elsewhere[0] not in taken:
-        taken[-1] = elsewhere[0]
-    return tuple(taken)
+    elsewhere = (key for key in others if values[key].get(_FRAMEWORK_FACT) != framework)
+    wanted = dict.fromkeys(key for key in (most, next(elsewhere, None)) if key in others)
+    last = [key for key in wanted if key and key not in others[:_ALTERNATIVES]]
+    return (*others[: _ALTERNATIVES - len(last)], *last)
+
+
+def _most_bits(items: Sequence[_Marked], values: _Values) -> str | None:
+    """Of formats in one program the largest that fits with ample room."""
+    first = values[items[0].option]
+    roomy = {
+        item.option: _number(of, _BITS)
+        for item in items
+        if (of := values[item.option]).get(_MARGIN) == "ample"
+        and of.get(_FRAMEWORK_FACT) == first.get(_FRAMEWORK_FACT)
+        and of.get(_EFFORT) == first.get(_EFFORT)
+    }
+    return max(roomy, key=roomy.__getitem__) if len(set(roomy.values())) > 1 else None
 
 
 def _without_superseded(
