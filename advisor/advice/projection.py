@@ -292,7 +292,7 @@ def _after(option: Option) -> After:
 
 def _tradeoff(option: Option) -> Tradeoff:
     loss, change = option.quality_loss_percent, option.quality_cost_percent
-    known = "" if change is not None else quality_known(option.scenario)
+    known = "" if change is not None else quality_known(option.scenario, option.change)
     of = loss_measured_on(option.scenario)
     return Tradeoff(loss, change, option.cost_usd, option.effort, known, of)
 

@@ -242,8 +242,8 @@ def _rows(name: str) -> Sequence[Mapping[str, str]]:
 
 
 About = Literal[
-    "card", "model", "task", "weights", "dtype", "kv_cache", "kv_pair", "split", "draft",
-    "sequences", "upkeep", "yarn", "images", "cache_limit", "text_only",
+    "card", "model", "task", "weights", "dtype", "kv_cache", "kv_pair", "kv_unasked", "split",
+    "draft", "sequences", "upkeep", "yarn", "images", "cache_limit", "text_only",
 ]  # fmt: skip
 """What a row answers; capabilities.yaml says what each means."""
 Answer = Literal["runs", "refused", "slow"]

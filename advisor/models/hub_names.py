@@ -218,3 +218,15 @@ def _wait(text: str) -> float | None:
     digits = text.strip()
     usable = digits.isascii() and digits.isdigit() and len(digits) <= _LONGEST_WAIT
     return float(digits) if usable else None
+
+
+_SIZES: Final = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)([bm])(?![a-z\d])", re.IGNORECASE)
+_FAR: Final = 2.0  # the number of a name is none of its parameters where it is so often as large
+
+
+def label_in(name: str, parameters: int) -> float | None:
+    """Read the one number in a name that tells its parameters, in billions: ``granite-4.2-3b``."""
+    said = _SIZES.findall(name.replace("_", "-"))
+    told = float(said[0][0]) * (1 if said[0][1] in "bB" else 1e-3) if len(said) == 1 else 0.0
+    near = told and told / _FAR <= parameters / 1e9 <= told * _FAR
+    return told if near else None

@@ -35,7 +35,7 @@ from advisor.reading.shell import (
     visible_cards,
 )
 
-_ABBREVIATES = ("vllm serve", "sglang serve", "TabbyAPI", "mlx_lm.generate", "mlx_lm.server")
+_ABBREVIATES = ("vllm serve", "sglang serve", "TabbyAPI", "mlx_lm.")
 """Programs whose parser takes the beginning of a flag where only one begins so."""
 _OF_PROGRAMS = ("OLLAMA_", "LLAMA_ARG_")
 """What variables begin with that a program must know; others may be anybody's."""
@@ -293,7 +293,7 @@ def _flag(tool: str, name: str) -> ProgramFlag | None:
     known, typed = flags_of(tool), spelled(name)
     found = known.get(typed) or known.get(typed.partition(".")[0])
     found = found or earlier_flags_of(tool).get(typed)
-    if found or tool not in _ABBREVIATES or len(typed) < _LEAST_ABBREVIATED:
+    if found or not tool.startswith(_ABBREVIATES) or len(typed) < _LEAST_ABBREVIATED:
         return found
     begun = {flag.names: flag for key, flag in known.items() if key.startswith(typed)}
     return next(iter(begun.values())) if len(begun) == 1 else None

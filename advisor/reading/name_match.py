@@ -42,6 +42,7 @@ from advisor.reading.published import abridged, is_draft
 
 _FREE: Final = re.compile(r"a\d+(?:\.\d+)?b|\d{4}|\d+k|\d+e|1\.0")
 _MOST_TOKENS: Final = 40
+_LETTERS: Final = re.compile(r"(?<![a-z0-9.])[a-z]+")
 
 
 class Match(Struct, frozen=True):
@@ -64,7 +65,8 @@ def match(knowledge: Knowledge, parts: NameParts, said: FormatSaid) -> Match | N
     """
     several: list[UserError] = []
     for text in dict.fromkeys((said.rest, VERSION.sub(".", said.rest))):
-        segments = tuple(words().slips.get(w, w) for w in SEGMENT.findall(text))
+        right = _LETTERS.sub(lambda said: words().slips.get(said[0], said[0]), text)
+        segments = tuple(SEGMENT.findall(right))
         if segments and len(segments) <= _MOST_TOKENS:
             found = _first(knowledge, rests_of(segments, parts), parts, several)
             if found is not None:
@@ -270,8 +272,7 @@ def _left(
     core: Sequence[str], wanted: Sequence[str], size: str, record: ModelRecord
 ) -> Sequence[str] | None:
     """Give the words of a model beyond those wanted; None where it lacks one of them."""
-    left = list(core)
-    label = f"{record.label_parameters_b:g}b" if record.label_parameters_b else ""
+    left, label = list(core), f"{record.label_parameters_b or 0:g}b"
     for word in wanted:
         same = next((one for one in (word, f"{word}.0") if one in left), None)
         if same:

@@ -10,7 +10,7 @@ from itertools import islice
 from msgspec import Struct
 
 from advisor.errors import RequestError
-from advisor.knowledge.catalogue import MOST_CARDS
+from advisor.knowledge.catalogue import MAKERS, MOST_CARDS
 from advisor.knowledge.index import (
     gpu_core,
     is_board_word,
@@ -34,10 +34,28 @@ def unknown_card(knowledge: Knowledge, text: str) -> RequestError:
     message, known = f"unknown GPU '{text}'.", unsized_card(text)
     if known:
         return known[0]
-    if not gpu_core(text):
-        return RequestError(message, hint="Write the model too, for example 'RTX 4090'.")
+    boards = _of_series(knowledge, text)
+    if boards or not gpu_core(text):
+        few = " or ".join(f"'{name}'" for name in boards[:_MOST] or ("RTX 4090",))
+        said = f"'{text}' names {len(boards)} cards" if len(boards) > 1 else message
+        return RequestError(said, hint=f"Write the model too, for example {few}.")
     name = next((name for count, name in counts_in(text) if count <= MOST_CARDS), text)
     return RequestError(message, hint=did_you_mean_cards(near_cards(knowledge, name)))
+
+
+def _of_series(knowledge: Knowledge, text: str) -> Sequence[str]:
+    """Name the cards of a series that is named alone, ``Arc``, those that people have first."""
+    said = set(words_of(text[:_LONGEST])) - {name.casefold() for name in MAKERS} - _ANY_CARD
+    if not said or any(map(str.isdigit, "".join(said))):
+        return ()
+    usual = card_names(knowledge).usual
+    found = [g for g in knowledge.gpus.values() if said <= {*words_of(g.name)}]
+    rank = {g.name: (bool(g.not_for_sale), g.name not in usual, g.released or "") for g in found}
+    newest = sorted(rank, key=lambda name: rank[name][2], reverse=True)
+    return sorted(newest, key=lambda name: rank[name][:2])
+
+
+_ANY_CARD = frozenset({"gpu", "gpus", "graphics", "card", "cards"})
 
 
 def did_you_mean_cards(names: Iterable[str]) -> str:

@@ -21,6 +21,7 @@ from advisor.models.any_config import read_any
 from advisor.models.architectures import family_of, is_known, keeps_nothing
 from advisor.models.architectures.tables import FAMILIES
 from advisor.models.config import read_config
+from advisor.models.hub_names import label_in
 from advisor.models.shape import UNKNOWN, Counts, Shape
 from advisor.models.stored_tensors import Model
 from advisor.reading.public_config import (
@@ -95,7 +96,7 @@ def model_of(public: PublicModel, knowledge: Knowledge) -> Model:
     key = (id(knowledge), public)
     found = _kept.get(key)
     if found is None:
-        found = (knowledge, _sized(public, knowledge))
+        found = (knowledge, _labelled(_sized(public, knowledge)))
         _kept.put(key, found)
     return found[1]
 
@@ -103,7 +104,12 @@ def model_of(public: PublicModel, knowledge: Knowledge) -> Model:
 def model_unlisted(text: str) -> Model | None:
     """Size a repository that the list lacks by its own record; None where it has none."""
     record = own_record(text)
-    return unlisted_record(record) if record else None
+    return _labelled(unlisted_record(record)) if record else None
+
+
+def _labelled(model: Model) -> Model:
+    label = model.label_parameters_b or label_in(model.name, model.parameters)
+    return replace(model, label_parameters_b=label)
 
 
 def _sized(public: PublicModel, knowledge: Knowledge) -> Model:

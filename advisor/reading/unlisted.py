@@ -282,6 +282,7 @@ _REMARKS: Final = (
         r"\1-\2",
     ),
     (re.compile(r"(?<=\d)b(?=a\d+(?:\.\d+)?b(?![a-z0-9]))", re.IGNORECASE), "b-"),
+    (re.compile(r"(?<=\d)b[/a]?(\d{1,2})(?:ab?|b)?(?![\w.])", re.IGNORECASE), r"b-a\1b"),
     (
         re.compile(r"(?<=[a-z -])(\d)[-_](\d)(?=[-_ ]\d+(?:\.\d+)?b(?![a-z0-9]))", re.IGNORECASE),
         r"\1.\2",

@@ -6,7 +6,7 @@ contexts, and all cards are held against the same larger ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import log
 from operator import attrgetter
 from typing import Final
@@ -302,11 +302,12 @@ def loss_measured_on(scenario: Scenario) -> str:
     return f"{near[0] / 1e9:g}B" if near else _USUAL_SIZE if form.quality_loss_percent else ""
 
 
-def quality_known(scenario: Scenario) -> str:
-    """What is published of the loss of weights and cache that no figure is held of, in clauses."""
+def quality_known(scenario: Scenario, changed: Iterable[str]) -> str:
+    """What is published of losses without a figure, in clauses: of the weights, a changed cache."""
     weights, cache = scenario.precision, scenario.kv_cache_k
     published = support.is_published(weights, scenario.model)
-    said = ("" if published else weights.quality_known, cache.quality_known)
+    of_cache = cache.quality_known if "kv_cache" in changed else ""
+    said = ("" if published else weights.quality_known, of_cache)
     return "; ".join(filter(None, said))
 
 

@@ -245,6 +245,8 @@ def _beside(command: Command) -> Iterator[tuple[str, str]]:
     program = command.program.partition(" ")[0]
     if started := known("started", program):
         yield program, started
+    if command.whole_experts:
+        yield "whole_experts", say("whole_experts")
     for kind in ("most_at_start", "too_many_beyond"):
         if most := getattr(command, kind):
             yield kind, counted(kind, most)

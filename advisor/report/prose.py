@@ -254,22 +254,20 @@ def too_long(doc: Advice, length: Length, templates: Stack = None) -> list[str]:
 
 
 def _within(made: Report, length: Length) -> Report:
-    """Leave out last sentences until a report keeps to its length: reasons before advice.
+    """Leave out last sentences until a report keeps to its length: how to start it goes last.
 
     The first sentence of each text stays, and of a short report the verdict and its warnings.
     """
     over = words_read(made, length) - MOST_WORDS[length]
-    if over <= 0:
-        return made
-    texts = [*(item.unsaid for item in made.remedies[:1]), made.unsaid, made.first]
-    texts += [] if length == "short" else [made.happens, made.have]
-    kept = list[str]()
-    for text in texts:
-        kept.append(_less(text, over))
-        over -= words_in(text) - words_in(kept[-1])
-    best = [replace(one, unsaid=kept.pop(0)) for one in made.remedies[:1]]
-    made = replace(made, remedies=(*best, *made.remedies[1:]), unsaid=kept[0], first=kept[1])
-    return made if length == "short" else replace(made, happens=kept[2], have=kept[3])
+    for best in made.remedies[:1]:
+        shorter = replace(best, unsaid=_less(best.unsaid, over))
+        made = replace(made, remedies=(shorter, *made.remedies[1:]))
+    for name in (
+        ("unsaid", "first") if length == "short" else ("first", "have", "happens", "unsaid")
+    ):
+        over = words_read(made, length) - MOST_WORDS[length]
+        made = replace(made, **{name: _less(getattr(made, name), over)})
+    return made
 
 
 def _less(text: str, words: int) -> str:

@@ -340,7 +340,9 @@ def _leaves_images(started: Started) -> bool:
 
 def _expert_ranks(scenario: Scenario) -> str | None:
     """Say over how many cards whole experts go, where shards of them could cut a block."""
-    moe, cards, block = scenario.model.shape.moe, tensor_ranks(scenario), scenario.precision.block
+    moe, cards, of = scenario.model.shape.moe, tensor_ranks(scenario), scenario.precision
+    held = capability.config_of(scenario.model, of, scenario.framework)
+    block = 0 if held.get("block") == 0 else of.block
     whole = moe and block and moe.experts % cards == 0 and moe.width % (cards * block)
     return str(cards) if whole else None
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from advisor.knowledge.catalogue import default_backend
 from advisor.knowledge.programs import CommandPart, CommandPiece, Program
-from advisor.knowledge.types import Framework
+from advisor.knowledge.types import Format, Framework
 from advisor.memo import Kept
 from advisor.runtimes.command_values import (
     PLAIN_CACHE,
@@ -62,6 +62,8 @@ class Command(Struct, frozen=True):
     """What it names that nobody is known to publish: ``gguf``, ``gguf16``, ``mlx``, ``exllama``,
     ``unpacked`` or ``packed``, by how it is made; ``parts`` where it is published in several,
     ``images`` where its file for images is read by newer versions alone."""
+    whole_experts: bool = False
+    """Whether each card holds whole experts, since a share would cut what has one scale."""
     most_at_start: int | None = None
     """Sequences that it is told to hold at most so that it starts; null: it starts with what is
     asked. [sequences]"""
@@ -153,9 +155,13 @@ def can_tell(scenario: Scenario, setting: str) -> bool:
     return not found or all(gap.setting != setting for gap in found[0].gaps)
 
 
-def _left_unsaid(command: Command) -> tuple[bool, int]:
-    """Order programs; one for a single sequence goes last where several are asked for."""
-    return any(gap.setting == "batch" for gap in command.gaps), len(command.gaps)
+def _left_unsaid(command: Command) -> tuple[bool, int, int]:
+    """Order programs; one for a single sequence goes last where several are asked for.
+
+    A cache without a limit grows into what was asked; other gaps run something else.
+    """
+    unsaid = [gap.setting for gap in command.gaps]
+    return "batch" in unsaid, len(unsaid) - unsaid.count("context"), len(unsaid)
 
 
 def _key(
@@ -187,6 +193,7 @@ def _command(program: Program, started: Started) -> Command:
         gaps=tuple(_gaps(program, started.scenario, carried)),
         config=_config(started.scenario),
         unpublished=_unpublished(started, text),
+        whole_experts=holds("whole_experts", started),
         most_at_start=None if stated else started.most_at_start,
         too_many_beyond=started.most_at_start if stated else None,
     )
@@ -215,9 +222,20 @@ def _unpublished(started: Started, text: str) -> str:
         kind = "parts" if seen_gguf(model, precision) else "gguf16" if whole else "gguf"
         return kind if told else "images" * _has_images(scenario, text)
     if started.repository or folder_name(model, precision) not in text:
-        return ""
+        return _said_otherwise(started.repository or "", precision)
     of_its_own = scenario.framework.memory_model in _OWN_MAKERS
     return "unpacked" if whole else scenario.framework.memory_model if of_its_own else "packed"
+
+
+_SCHEMES = frozenset({"awq", "gptq"})
+"""Ways to find the scales of integers in groups, by which repositories and formats are named."""
+
+
+def _said_otherwise(repository: str, precision: Format) -> str:
+    """Say so where a repository is named after another way than the format is."""
+    own, name = precision.family, repository.casefold()
+    other = own in _SCHEMES and own not in name and any(one in name for one in _SCHEMES)
+    return "scheme" if other else ""
 
 
 def _has_images(scenario: Scenario, text: str) -> bool:

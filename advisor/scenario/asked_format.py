@@ -10,6 +10,7 @@ from typing import Final
 from advisor.errors import RequestError
 from advisor.knowledge.index import plain_key
 from advisor.knowledge.names import find_kv_type, runtime_said
+from advisor.knowledge.programs import Capability
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.models.stored_tensors import PACKED, Model, shown_name
 from advisor.reading.format_patterns import (
@@ -22,7 +23,7 @@ from advisor.reading.format_patterns import (
 )
 from advisor.reading.known import read_format
 from advisor.reading.published import packed_config, packings_of
-from advisor.scenario import support
+from advisor.scenario import capability, support
 from advisor.scenario.setting_kinds import is_sixteen, stated
 from advisor.scenario.settings import Request
 
@@ -91,13 +92,16 @@ def formats_for(text: str, model: Model | None, knowledge: Knowledge) -> tuple[F
 
 
 def taken_said(
-    request: Request, named: str, chosen: Format, framework: Framework, knowledge: Knowledge
-) -> tuple[str, ...]:
+    request: Request, named: str, chosen: Format, framework: Framework, knowledge: Knowledge, *,
+    on: tuple[Model, Gpu | None],
+) -> tuple[str, ...]:  # fmt: skip
     """Say which format, types of the cache and runtime were taken for what no entry lists just so.
 
     ``named`` is what the name of the model says of the format.
     """
-    of_caches = _caches_said(request, knowledge, framework)
+    of_caches = [*_caches_said(request, knowledge, framework)]
+    if row := _unasked(request, framework, *on):
+        of_caches += [f"{framework.name} keeps the cache in {row.of[0]} unasked: {row.why}."]
     of_format = _format_said(request.precision, named, chosen, framework, knowledge)
     return (*of_format, *of_caches, *runtime_said(knowledge, request.framework, framework))
 
@@ -187,6 +191,31 @@ def caches_asked(
     value = request.kv_cache_v or (pair[2] if pair else both)
     kind = _cache(key, knowledge, framework)
     return kind, kind if value == key else _cache(value, knowledge, framework)
+
+
+def caches_kept(
+    request: Request, knowledge: Knowledge, framework: Framework, model: Model, gpu: Gpu | None
+) -> tuple[KvType, KvType]:
+    """Give the types of K and V as they are kept: unasked those that the runtime takes here.
+
+    A latent cache has that of K alone.
+    """
+    key, value = caches_asked(request, knowledge, framework)
+    if row := _unasked(request, framework, model, gpu):
+        key = value = knowledge.kv_types[row.of[0]]
+    return key, key if framework.one_latent_type and model.shape.mla else value
+
+
+def _unasked(
+    request: Request, framework: Framework, model: Model, gpu: Gpu | None
+) -> Capability | None:
+    if not {request.kv_cache, request.kv_cache_k, request.kv_cache_v} <= {None, "auto"}:
+        return None
+    rows = (
+        capability.asked(framework, "kv_unasked", kind, gpu, model.shape)
+        for kind in framework.kv_types
+    )
+    return next(filter(None, rows), None)
 
 
 def _cache(text: str, knowledge: Knowledge, framework: Framework | None) -> KvType:

@@ -27,11 +27,12 @@ from advisor.knowledge.programs import SWITCHES
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.models import model_from_path, text_alone
 from advisor.models.stored_tensors import Model
-from advisor.reading import requested_cards
+from advisor.reading import find_cards, requested_cards
 from advisor.reading.known import ModelRead, is_mix, names_processor
 from advisor.scenario import Scenario, impossible_split, offloads, support
 from advisor.scenario.asked_format import (
     caches_asked,
+    caches_kept,
     formats_for,
     is_own_dtype,
     precision_asked,
@@ -104,7 +105,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
     kv_types = problems.attempt(caches_asked, request, knowledge, framework)
     asked = problems.attempt(precision_asked, request, model, framework)
     formats = problems.attempt(formats_for, asked, model, knowledge) if asked else None
-    backend = problems.attempt(_backend, request, gpu)
+    backend = problems.attempt(_backend, request, gpu, knowledge)
     draft = problems.given(request.draft_model, lambda one: find_model_named(one, knowledge))
     pace = problems.attempt(ram_pace, request, gpu, knowledge)
     problems.given(request.image_size, read_size)
@@ -121,11 +122,11 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         beside_ram=bool(request.ram_gib and not request.framework),
     )  # fmt: skip
     mixed = read.mixed and precision.name == read.precision and not request.precision
-    told = taken_said(request, read.precision, precision, framework, knowledge)
+    told = taken_said(request, read.precision, precision, framework, knowledge, on=(model, gpu))
     request, told = shared_otherwise(request, framework, told)
     scenario = assembled(
         request, cards=cards, model=model, precision=precision, framework=framework,
-        kv_types=support.kept_types(caches_asked(request, knowledge, framework), framework, model),
+        kv_types=caches_kept(request, knowledge, framework, model, gpu),
         backend=backend,
         draft=draft,
         pace=pace,
@@ -220,7 +221,16 @@ def _find_model(request: Request, knowledge: Knowledge) -> ModelRead:
     return model_named(request.model, knowledge)
 
 
-def _backend(request: Request, gpu: Gpu | None) -> str | None:
+def _of_graphics(error: RequestError, request: Request, knowledge: Knowledge) -> RequestError:
+    """Answer with the graphics of a processor where they are known, else with the processor."""
+    try:
+        find_cards(knowledge, beside := f"{request.cpu or request.gpu} iGPU")
+    except UserError:
+        return error.answered("What follows is computed on the processor.", backend=None)
+    return error.answered("What follows is of the graphics in it.", gpu=beside)
+
+
+def _backend(request: Request, gpu: Gpu | None, knowledge: Knowledge) -> str | None:
     asked = request.backend or (request.framework and names.backend_beside(request.framework))
     stands_in = gpu is not None and gpu.vendor == ALONE and not names_processor(request.gpu or "")
     if not asked or stands_in:  # the processor, for graphics beside it
@@ -232,7 +242,8 @@ def _backend(request: Request, gpu: Gpu | None) -> str | None:
         raise RequestError(f"unknown backend '{request.backend}'", hint=known)
     if gpu and backend not in MAKERS[gpu.vendor].backends:
         runs = " or ".join(MAKERS[gpu.vendor].backends)
-        raise RequestError(f"{backend} does not run on {gpu.name}", hint=f"Use {runs}.")
+        error = RequestError(f"{backend} does not run on {gpu.name}", hint=f"Use {runs}.")
+        raise _of_graphics(error, request, knowledge) if gpu.vendor == ALONE else error
     return backend
 
 

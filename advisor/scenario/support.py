@@ -354,14 +354,6 @@ def cache_problems(scenario: Scenario) -> Iterator[RequestError]:
         )
 
 
-def kept_types(
-    stated: tuple[KvType, KvType], framework: Framework, model: Model
-) -> tuple[KvType, KvType]:
-    """Give the types of K and V as they are kept: a latent cache has that of K alone."""
-    latent = framework.one_latent_type and model.shape.mla
-    return (stated[0], stated[0]) if latent else stated
-
-
 def _no_cache(scenario: Scenario, kind: KvType) -> RequestError:
     framework, gpu, shape = scenario.framework, scenario.gpu, scenario.model.shape
     why, on = why_no_cache(framework, kind, gpu, shape), f" on {gpu.name}" if gpu else ""

@@ -25,6 +25,7 @@ _START = {
     "text-generation-launcher": ("text-generation-launcher",),
     "TabbyAPI": ("python", "main.py"),
     "mlx_lm.generate": ("mlx_lm.generate",),
+    "mlx_lm.chat": ("mlx_lm.chat",),
     "mlx_lm.server": ("mlx_lm.server",),
     "lms load": ("lms", "load"),
     "whisper-server": ("build/bin/whisper-server",),

@@ -144,10 +144,15 @@ def test_the_program_that_says_the_most_comes_first_of_several_sequences_one_tha
     mac = "Apple M4 Max (40-core GPU):128GB"
     one = made(gpu=mac, model="qwen3-8b", precision="MLX 4-bit", framework="MLX-LM")
     several = made(gpu=mac, model="qwen3-8b", precision="MLX 4-bit", framework="MLX-LM", batch=4)
-    assert one[0].program == "mlx_lm.generate"
+    assert one[0].program == "mlx_lm.chat"
+    assert "--max-tokens 4096" in one[0].text  # else a reply ends after 256
     assert not one[0].gaps
     assert several[0].program == "mlx_lm.server"
     assert [gap.setting for gap in several[0].gaps] == ["context"]
+    eight = made(
+        gpu=mac, model="qwen3-8b", precision="MLX 4-bit", framework="MLX-LM", kv_cache="mlx-8bit"
+    )
+    assert eight[0].program == "mlx_lm.generate"  # the one that quantises a cache
 
 
 @pytest.mark.parametrize(
@@ -347,6 +352,7 @@ def test_vllm_is_told_its_sequences_where_they_are_stated() -> None:
         ("glm-4.5-air", "AWQ", 1, False),
         ("qwen3-235b-a22b", "AWQ", 4, False),
         ("glm-4.5-air", "BF16", 8, False),
+        ("glm-4.5-air", "FP8", 4, False),
         ("qwen3-coder-30b-a3b-instruct", "FP8", 4, True),
         ("qwen3-coder-30b-a3b-instruct", "FP8", 2, False),
     ],
@@ -362,6 +368,7 @@ def test_experts_stay_whole_where_a_shard_could_cut_a_block(
     sglang, vllm = (made(**base, framework=name)[0].text for name in ("SGLang", "vLLM"))
     assert (f"--ep-size {cards}" in sglang) is whole
     assert ("--enable-expert-parallel" in vllm) is whole
+    assert made(**base, framework="vLLM")[0].whole_experts is whole
     if precision == "FP8" and "glm" not in model:
         trtllm = made(**base, framework="TensorRT-LLM")[0].text
         assert (f"--ep_size {cards}" in trtllm) is whole

@@ -127,7 +127,11 @@ def test_what_a_command_cannot_say_is_told() -> None:
     assert "Not in this command: context. The server has no limit to set" in said
     assert "Not in this command: context" in render_markdown(found)
     gaps = [command["gaps"] for command in json.loads(render_json(found))["commands"]]
-    assert [[gap["setting"] for gap in found] for found in gaps] == [["context"], ["batch"]]
+    assert [[gap["setting"] for gap in found] for found in gaps] == [
+        ["context"],
+        ["batch"],
+        ["batch"],
+    ]
 
 
 def test_the_page_lists_every_program_placeholder_and_switch() -> None:
@@ -247,3 +251,20 @@ def test_sglang_is_asked_for_images_where_it_leaves_them_out_by_itself() -> None
     assert asked in render_text(doc(**llama_4))
     assert asked not in doc(text_only=True, **llama_4).commands[0].text
     assert asked not in render_text(doc(model="gemma-4-31b-it", **card))
+
+
+@pytest.mark.parametrize(("model", "said"), [("gemma-4-31b-it", True), ("qwen3-32b", False)])
+def test_a_repository_named_after_another_way_of_packing_is_explained(
+    model: str, *, said: bool
+) -> None:
+    """What is sized as GPTQ 8-bit may be called AWQ where it lies."""
+    card = {"gpu": "2x W7900", "framework": "vLLM", "precision": "GPTQ 8-bit"}
+    text = render_text(doc(model=model, **card))
+    assert ("Its name says how its scales were found" in text) is said
+
+
+def test_the_reason_for_whole_experts_is_told() -> None:
+    card = {"gpu": "8x H100 SXM5 80 GB", "framework": "vLLM", "precision": "FP8"}
+    text = render_text(doc(model="qwen3-235b-a22b", **card))
+    assert "--enable-expert-parallel" in text
+    assert "Each card holds whole experts" in text

@@ -72,7 +72,7 @@ def test_several_sequences_are_served_by_the_server_of_mlx() -> None:
         batch = item.option.scenario.batch
         assert item.command.startswith("mlx_lm.server")
         assert f"--decode-concurrency {batch}" in item.command
-    assert commands_for(advice.scenario)[0].program == "mlx_lm.generate"
+    assert commands_for(advice.scenario)[0].program == "mlx_lm.chat"
 
 
 def test_no_context_is_proposed_that_the_server_cannot_be_told() -> None:
@@ -106,7 +106,7 @@ def test_lm_studio_loads_by_key_what_a_line_before_downloads_or_imports() -> Non
     assert known.startswith(f"lms get {where} --yes\nlms load qwen2.5-72b-instruct ")
 
 
-@pytest.mark.parametrize("program", [0, 1])
+@pytest.mark.parametrize("program", [0, 1, 2])
 def test_mlx_says_that_it_reads_no_images(program: int) -> None:
     gaps = {gap.setting: gap.reason for gap in commands_for(mlx().scenario)[program].gaps}
     assert "mlx-vlm" in gaps["images"]

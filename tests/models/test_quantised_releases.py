@@ -16,6 +16,7 @@ from advisor.models import model_from_path, model_from_record
 from advisor.reading.public_list import exact
 from advisor.reading.public_sizing import model_of
 from advisor.reading.published import packed_config
+from advisor.scenario.asked_model import find_model_named
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
 from tests.models.test_lone_config import weights_gib
@@ -110,6 +111,22 @@ def test_a_repository_named_by_itself_keeps_in_16_bits_what_its_row_says(
     held, server = knowledge.formats[model.held_format or ""], knowledge.frameworks["vLLM"]
     found = weights_of(model, held, server, knowledge.ggml_types).profile.total_bytes
     assert found / 1e9 == pytest.approx(weights_gb, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("model", "weights_gb"),
+    [
+        ("gemma-4-26B-A4B-it", 2 * 25.81 - 23.95 * (2 - 8.5 / 8)),
+        ("gemma-4-31B-it", 2 * 31.27 - 29.29 * (2 - 8.5 / 8)),
+    ],
+)
+def test_eight_bits_with_a_scale_for_32_weights_are_sized_so(model: str, weights_gb: float) -> None:
+    """What is offered in GPTQ 8-bit lies in a repository named AWQ-8bit; so many are packed."""
+    knowledge = load_knowledge()
+    known, held = find_model_named(model, knowledge), knowledge.formats["GPTQ 8-bit"]
+    server = knowledge.frameworks["vLLM"]
+    found = weights_of(known, held, server, knowledge.ggml_types).profile.total_bytes
+    assert found / 1e9 == pytest.approx(weights_gb, rel=0.02)
 
 
 def test_a_repository_that_was_renamed_is_known_by_its_first_name() -> None:

@@ -760,3 +760,36 @@ def test_graphics_without_figures_are_the_processor_that_reads_their_memory(
 def test_a_card_beside_graphics_is_not_dropped_for_the_processor(text: str) -> None:
     with pytest.raises(UserError, match="is not sized"):
         requested_cards(KNOWLEDGE, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "boards"),
+    [
+        ("Arc", ("Arc A770", "Arc Pro B50")),
+        ("Intel Arc", ("Arc A770",)),
+        ("Jetson", ("Jetson AGX Orin 64 GB", "Jetson Orin Nano 8 GB")),
+        ("Instinct", ("Radeon Instinct MI300X",)),
+    ],
+)
+def test_a_series_alone_is_asked_back_with_its_boards(text: str, boards: tuple[str, ...]) -> None:
+    with pytest.raises(UserError, match=r"names \d+ cards") as refused:
+        read(text)
+    assert all(f"'{board}'" in refused.value.hint for board in boards)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "count"),
+    [
+        ("BM.GPU.A10.4", "A10 PCIe", 4),
+        ("vm.gpu.a10.1", "A10 PCIe", 1),
+        ("HF Space A10G small", "A10G", 1),
+        ("a10g-largex4", "A10G", 4),
+        ("Mac Air M1 (16GB)", "Apple M1", 1),
+        ("SM121", "DGX Spark (GB10)", 1),
+    ],
+)
+def test_rented_machines_and_chips_by_what_they_are_called(
+    text: str, name: str, count: int
+) -> None:
+    found = read(text)
+    assert (found.gpu.name, found.count) == (name, count)

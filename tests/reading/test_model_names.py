@@ -14,6 +14,7 @@ from advisor.errors import RequestError, UserError, otherwise
 from advisor.files import data_dir
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.index import model_core, model_key
+from advisor.models.hub_names import label_in
 from advisor.reading import read_model
 from advisor.reading.format_patterns import FILE as TAGS
 from advisor.reading.format_patterns import tag_of
@@ -359,6 +360,11 @@ def test_abbreviations_of_fine_tunes_tell_the_base(text: str, base: str) -> None
         ("Emu3", "Emu3-Chat", 8.49),
         ("ShareGPT4V-7B", "ShareGPT4V-7B", 7.06),
         ("bakllava", "BakLLaVA-1", 7.57),
+        ("cogvlm-chat-hf", "cogvlm-chat-hf", 17.64),
+        ("cogcom-base-17b", "CogCoM", 17.64),
+        ("cogagent", "cogagent-chat-hf", 18.28),
+        ("PandaGPT", "pandagpt_13b_max_len_400", 14.22),
+        ("WebGLM 10B", "WebGLM", 9.88),
         ("LLaVA-Video-7B-Qwen2", "LLaVA-Video-7B-Qwen2", 8.03),
     ],
 )
@@ -883,3 +889,56 @@ def test_a_name_that_says_less_than_the_models_says_what_was_taken(
     assert f"read as {model}" in found.said[0]
     assert other in found.said[0]
     assert not model_named(model, KNOWN).said
+
+
+@pytest.mark.parametrize(
+    ("text", "base"),
+    [
+        ("miqu", "Llama-2-70b-hf"),
+        ("GPT-NeoXT-Chat-Base-20B", "gpt-neox-20b"),
+        ("KoboldAI_OPT-6.7B-Erebus", "opt-6.7b"),
+        ("KoboldAI/GPT-J-6B-Janeway", "gpt-j-6b"),
+        ("Ziya-LLaMA-13B-v1", "llama-13b"),
+        ("ScholarCopilot", "Qwen2.5-7B-Instruct"),
+        ("cogito v1 70b", "Llama-3.1-70B"),
+        ("dolphin 3 24b", "Mistral-Small-24B-Instruct-2501"),
+    ],
+)
+def test_a_fine_tune_in_no_list_has_the_base_of_its_card(text: str, base: str) -> None:
+    found = read(text)
+    assert found is not None
+    assert f"is read as {base}, whose sizes it has as a fine-tune" in found.said[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("qwen3vl 235B22", "Qwen3-VL-235B-A22B-Instruct"),
+        ("qwen3-30B3A", "Qwen3-30B-A3B"),
+        ("Qwen3-30B/3A", "Qwen3-30B-A3B"),
+        ("lama3_1_8b_instruct_q40", "Llama-3.1-8B-Instruct"),
+        ("qwen3 8b2", None),
+        ("qwen3 30b5", None),
+    ],
+)
+def test_what_a_token_reads_may_stand_behind_the_size(text: str, name: str | None) -> None:
+    found = read(text)
+    assert (found and found.model.name) == name
+
+
+def test_the_number_in_a_listed_name_is_its_label() -> None:
+    """The rule of thumb counts with it; a number that is far from the parameters is none."""
+    for text, label in (("granite-4.2-3b", 3), ("DeepScaleR-1.5B-Preview", 1.5)):
+        found = read(text)
+        assert found is not None
+        assert found.model.label_parameters_b == label
+    assert label_in("guard-head-70b", 10**9) is None
+
+
+@pytest.mark.parametrize(
+    ("card", "taken"), [("Core Ultra 9 285H", "Arc 140T Mobile"), ("i7-1260P", "processor")]
+)
+def test_a_processor_asked_with_a_back_end_of_graphics_is_answered(card: str, taken: str) -> None:
+    found = as_answered(Request(gpu=card, model="qwen3-8b", backend="Vulkan"))
+    assert found.gpu is not None
+    assert found.gpu.name == taken

@@ -800,6 +800,41 @@ def test_what_was_asked_before_of_another_model_changes_nothing(knowledge: Knowl
     assert found == [False, True]
 
 
+@pytest.mark.parametrize(
+    ("card", "model", "framework", "unasked"),
+    [
+        ("RTX PRO 6000 Blackwell", "glm-5", "vLLM", "fp8"),
+        ("B200", "glm-5", "vLLM", "fp8"),
+        ("B200", "DeepSeek-V3.2", "vLLM", "f16"),
+        ("H200", "glm-5", "vLLM", "f16"),
+        ("B200", "DeepSeek-V3.2", "SGLang", "fp8_e4m3"),
+        ("H200", "DeepSeek-V3.2", "SGLang", "f16"),
+        ("B200", "qwen3-8b", "vLLM", "f16"),
+    ],
+)
+def test_a_server_that_takes_another_cache_unasked_is_sized_with_it(
+    knowledge: Knowledge, card: str, model: str, framework: str, unasked: str
+) -> None:
+    request = Request(gpu=card, gpus=8, model=model, framework=framework)
+    found = resolve(request, knowledge)
+    assert {found.kv_cache_k.name, found.kv_cache_v.name} == {unasked}
+    assert (f"{framework} keeps the cache in {unasked} unasked" in " ".join(found.read_as)) is (
+        unasked != "f16"
+    )
+
+
+def test_rtx_blackwell_reads_picked_latents_in_fp8_alone(knowledge: Knowledge) -> None:
+    """A token takes 656 bytes a layer: 512 in FP8, four scales, 64 of its position in 16 bits."""
+    card = "RTX PRO 6000 Blackwell"
+    asked_for = Request(gpu=card, gpus=8, model="glm-5", framework="vLLM", kv_cache="f16")
+    (problem,) = problems_of(asked_for, knowledge)
+    assert "the one kernel for picked latents there reads them in FP8" in str(problem)
+    unasked = Request(gpu=card, gpus=8, model="glm-5", framework="vLLM", context=131072)
+    fp8 = estimate_memory(resolve(unasked, knowledge), knowledge)
+    index = 132 * 131072 * 78
+    assert fp8.kv_cache_bytes == pytest.approx(8 * (656 * 131072 * 78 + index), rel=0.02)
+
+
 @pytest.mark.parametrize("card", ["8x B200", "8x H100 SXM5 80 GB"])
 def test_sglang_has_no_fp4_experts_for_a_model_that_weighs_what_goes_into_them(
     card: str, knowledge: Knowledge
