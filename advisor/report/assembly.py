@@ -240,6 +240,8 @@ def sources(doc: Advice) -> Mapping[int, str]:
 def _beside(command: Command) -> Iterator[tuple[str, str]]:
     if command.config:
         yield command.config, say("by_config", config=command.config)
+    if command.setup:
+        yield command.setup, command.setup
     if kind := command.unpublished:
         yield kind, say(f"unpublished.{kind}")
     program = command.program.partition(" ")[0]

@@ -374,6 +374,7 @@ _SWITCHES: Mapping[str, Callable[[Started], bool]] = {
     "text_only": lambda s: _leaves_images(s) and not _is_listed(s, "images_on_request"),
     "blind": lambda s: _leaves_images(s) and _is_listed(s, "images_on_request"),
     "brings_images": lambda s: capability.brings_images(s.scenario.model, s.scenario.precision),
+    "load_whole": lambda s: takes(s.scenario, "load_whole"),
     "kv_set": lambda s: s.kv_set,
     "cache_limited": lambda s: not s.kv_set and takes(s.scenario, "cache_limit"),
     "makes_format": lambda s: s.makes_format,

@@ -25,7 +25,7 @@ from advisor.runtimes.command_values import (
     sees_anyway,
 )
 from advisor.scenario import Key, Scenario, is_usual_split, size_key, takes
-from advisor.scenario.capability import folder_name, gguf, repository_of, seen_gguf
+from advisor.scenario.capability import asked, folder_name, gguf, repository_of, seen_gguf
 from advisor.scenario.figures import Memory
 from advisor.scenario.settings import DEFAULT_UBATCH
 from advisor.units import shell_word
@@ -62,6 +62,8 @@ class Command(Struct, frozen=True):
     """What it names that nobody is known to publish: ``gguf``, ``gguf16``, ``mlx``, ``exllama``,
     ``unpacked`` or ``packed``, by how it is made; ``parts`` where it is published in several,
     ``images`` where its file for images is read by newer versions alone."""
+    setup: str = ""
+    """What has to be installed for it on this card, or for this format."""
     whole_experts: bool = False
     """Whether each card holds whole experts, since a share would cut what has one scale."""
     most_at_start: int | None = None
@@ -193,6 +195,7 @@ def _command(program: Program, started: Started) -> Command:
         gaps=tuple(_gaps(program, started.scenario, carried)),
         config=_config(started.scenario),
         unpublished=_unpublished(started, text),
+        setup=_setup(started.scenario),
         whole_experts=holds("whole_experts", started),
         most_at_start=None if stated else started.most_at_start,
         too_many_beyond=started.most_at_start if stated else None,
@@ -203,6 +206,12 @@ def _untold(started: Started) -> Iterator[str]:
     """Name settings that the program keeps to as long as it is not told otherwise."""
     if holds("blind", started):
         yield "text_only"
+
+
+def _setup(of: Scenario) -> str:
+    shape, kind = of.model.shape, of.precision.kind
+    row = asked(of.framework, "setup", kind, of.gpu, shape, backend=of.backend)
+    return f"{row.why}." if row else ""
 
 
 def _config(scenario: Scenario) -> str:

@@ -356,9 +356,35 @@ def test_a_service_that_runs_already_is_told_of_before_its_settings_are_lost() -
 def test_a_flag_of_one_program_is_not_told_to_another() -> None:
     asked = {"gpu": "Ryzen AI Max+ 395", "model": "qwen3-32b", "context": 131_072}
     _, text = told(**asked, framework="LM Studio")
-    assert "--no-mmap" not in text
+    assert "--load-mode" not in text
     _, text = told(**asked, framework="llama.cpp")
-    assert "--no-mmap" in text
+    assert "--load-mode none" in text
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"gpu": "RX 7900 XTX", "model": "qwen3-4b", "precision": "Q8_0"}, "--no-build-isolation"),
+        ({"gpu": "RTX 4090", "model": "qwen3-4b", "precision": "Q8_0"}, "pip install vllm-gguf-"),
+        ({"gpu": "RTX 4090", "model": "qwen3-4b", "precision": "BF16"}, ""),
+        ({"gpu": "V100 SXM2 32GB", "model": "qwen3-4b", "precision": "FP16"}, "vllm==0.19.1"),
+    ],
+)
+def test_what_has_to_be_installed_stands_below_the_command(
+    asked: dict[str, str], said: str
+) -> None:
+    doc, text = told(**asked, framework="vLLM")
+    assert bool(doc.commands[0].setup) is bool(said)
+    assert said in " ".join(text.split())
+    assert "nothing to change here" not in text or "dropped" not in text
+
+
+def test_a_gb10_reads_the_file_and_other_cards_map_it() -> None:
+    asked = {"model": "qwen3-next-80b-a3b-instruct", "precision": "Q8_0", "framework": "llama.cpp"}
+    doc, _ = told(gpu="DGX Spark", **asked)
+    assert "--load-mode none" in doc.commands[0].text
+    doc, _ = told(gpu="RTX PRO 6000 Blackwell", **asked)
+    assert "--load-mode" not in doc.commands[0].text
 
 
 @pytest.mark.parametrize(
