@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from advisor.advice.ranking import Ranking, rank
+from advisor.advice.conclusions import Ranking
+from advisor.advice.ranking import rank
 from advisor.knowledge.vocabulary import FactValue
 from advisor.rules import When
 from advisor.rules.engine.base import Firing, OptionFacts
@@ -104,7 +105,7 @@ def figures(key: str, **others: FactValue) -> OptionFacts:
     usual: dict[str, FactValue] = {
         "framework": "vLLM", "effort": "setting", "decode_speed": 20.0, "format_bits": 4.0,
         "kv_bits": 16.0, "context": 4096.0, "batch": 8.0, "held_share": 75.0, "gpus": 2.0,
-        "steps": 1.0, "margin": "ample", "required": 9.0,
+        "steps": 1.0, "margin": "ample", "required": 9.0, "quality_loss": 0.0,
     }  # fmt: skip
     return option(key, **{**usual, **others})
 
