@@ -197,9 +197,8 @@ def _by_letters(knowledge: Knowledge, text: str) -> ModelRead | None:
     found = {
         name
         for spelled, named in models_called(knowledge).items()
-        if spelled[0] == key[:1]
-        and spelled[-1] == key[-1]
-        and plain_key(spelled) == key
+        if spelled[-1] == key[-1:]
+        and spelled.replace(" ", "").replace(".", "") == key
         and all(_has_size(spelled.split(), s) for s in sizes)
         for name in named
     }
