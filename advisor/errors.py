@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher, get_close_matches
 from typing import Self
 
@@ -64,7 +64,7 @@ class AdvisorError(Exception):
     Args:
         message: What is wrong, one or two sentences.
         source: Where, when it is a place in a file.
-        hint: What to do ("Did you mean 'memory.deficit'?").
+        hint: What to do ("Did you mean 'memory.deficit'?"), or what gives it when it is asked for.
         lint: The kind of mistake (``unknown-fact``), for files that ``rules check`` reads.
         edit: The correction, where only one is possible.
     """
@@ -74,16 +74,32 @@ class AdvisorError(Exception):
         message: str,
         *,
         source: Source | None = None,
-        hint: str = "",
+        hint: str | Callable[[], str] = "",
         lint: str = "",
         edit: Edit | None = None,
     ) -> None:
         self.message = visible(message)
         self.source = source
-        self.hint = visible(hint)
+        self._hint = hint
         self.lint = lint
         self.edit = edit
         super().__init__(self.message)
+
+    @property
+    def hint(self) -> str:
+        """What to do; worked out once, where somebody reads it: many an error is only tried."""
+        if not isinstance(self._hint, str):
+            self._hint = self._hint()
+        return visible(self._hint)
+
+    @hint.setter
+    def hint(self, hint: str) -> None:
+        self._hint = hint
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        """Give what another process makes it of."""
+        self._hint = self.hint
+        return super().__reduce__()
 
     def __str__(self) -> str:
         where = f"{self.source}: " if self.source else ""

@@ -407,18 +407,24 @@ def test_every_remedy_of_a_stated_split_gives_its_figures_when_run_again(request
 @pytest.mark.parametrize(
     ("framework", "precision"), [("vLLM", "AWQ"), ("SGLang", "AWQ"), ("TensorRT-LLM", "FP8")]
 )
-def test_as_many_cards_as_divide_the_heads_go_before_more(
+def test_as_many_cards_as_divide_the_heads_are_taken_from_the_start(
     framework: str, precision: str, cards: int
 ) -> None:
-    """Eight KV heads: cards that take turns in a pipeline are set aside, down to 4 or 2."""
+    """Eight KV heads: cards that would take turns in a pipeline are set aside, down to 4 or 2."""
     request = Request(
         gpu=f"{cards}x RTX 4090", model="qwen2.5-14b", precision=precision, framework=framework
     )
     advice = advisor().advise(request)
-    first = advice.recommendations[0].option
-    assert (first.action, first.change["gpus"]) == ("fewer-gpus", 2 if cards == 3 else 4)
-    again = resolve(apply_change(request, dict(first.change)), known())
-    assert split_of(again) == "tensor"
+    taken = advice.scenario
+    assert (taken.gpus, split_of(taken)) == (2 if cards == 3 else 4, "tensor")
+    assert len(taken.idle_cards) == cards - taken.gpus
+    assert "`--split layer` takes them all." in " ".join(taken.read_as)
+    in_turns = advisor().advise(request, all_cards=True)
+    assert split_of(in_turns.scenario) == "layer"
+    assert in_turns.recommendations[0].option.action == "fewer-gpus"
+    if taken_speed := advice.speed:
+        assert in_turns.speed
+        assert taken_speed.decode_tok_s.estimate > in_turns.speed.decode_tok_s.estimate
 
 
 @pytest.mark.parametrize("cards", [2, 4, 8])
@@ -533,7 +539,7 @@ def test_cards_that_do_not_divide_are_refused_with_what_a_stage_takes() -> None:
 
 def test_six_cards_are_offered_stages_of_two() -> None:
     given: dict[str, object] = {**STAGED, "precision": "AWQ", "batch": 8}
-    advice = advisor().advise(apply_change(Request(), given))
+    advice = advisor().advise(apply_change(Request(), given), all_cards=True)
     found = {option.action: option for option in advice.options}
     assert found["share-in-stages"].change == {"stages": 3}
     assert "fewer-gpus" in found

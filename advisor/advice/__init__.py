@@ -16,6 +16,7 @@ from advisor.advice.conclusions import (
     RankedOption,
     State,
     because,
+    confidence_of,
     filled,
     switched_off,
     user_entries,
@@ -29,7 +30,7 @@ from advisor.advice.preparation import (
     request_warnings,
     with_last_resort,
 )
-from advisor.advice.ranking import Ranking, Scored, confidence_of, rank
+from advisor.advice.ranking import Ranking, Scored, rank
 from advisor.errors import RuleFileError, UserError, raise_problems
 from advisor.estimator.calibration import with_measurements
 from advisor.estimator.speed import missing_inputs

@@ -13,10 +13,11 @@ from advisor.knowledge import users_counted
 from advisor.knowledge.layers import SwitchedOff, UserEntry, user_record
 from advisor.knowledge.vocabulary import FactValue, Vocabulary, show, shown_in
 from advisor.reading.public_list import user_entry
+from advisor.remedies import is_uncertain
 from advisor.remedies.option import Expected, Option
-from advisor.rules import ORDERING, Test
-from advisor.rules.language.model import Rule, what_held
-from advisor.scenario.figures import BreakEven
+from advisor.rules import ORDERING, Facts, Test, all_hold, value_of
+from advisor.rules.language.model import PerTerm, Rule, Score, what_held
+from advisor.scenario.figures import BreakEven, certainty_of, partly_guessed
 
 if TYPE_CHECKING:
     from advisor.errors import Source
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 
 State = Literal["fits", "tight", "needs_offload", "too_big"]
+Confidence = Literal["high", "medium", "low"]
 
 
 class ScoreTerm(Struct, frozen=True):
@@ -51,7 +53,7 @@ class RankedOption(Struct, frozen=True):
     score: float
     score_terms: tuple[ScoreTerm, ...]
     because: tuple[Because, ...]
-    confidence: Literal["high", "medium", "low"]
+    confidence: Confidence
     command: str
     alternatives: tuple[Option, ...] = ()
     """Other options of the same action that rules also recommend, best first."""
@@ -269,3 +271,70 @@ def filled(text: str, facts: Mapping[str, FactValue], vocabulary: Vocabulary) ->
         return "unknown" if known is None else show(vocabulary.fact(found[1]), known)
 
     return _PLACEHOLDER.sub(value, text)
+
+
+def confidence_of(option: Option) -> Confidence:
+    """Grade an option.
+
+    Low: drafts, whose gain hangs on what is written; a rough speed; a fit that the upper end of
+    the memory range would undo. High: memory by exact formulas but for the runtime's own, and a
+    speed from this card or none needed.
+    """
+    memory = option.memory
+    if is_uncertain(option.action):
+        return "low"
+    if certainty_of(memory) not in {"sure", "unverified", None}:
+        return "low"
+    if option.speed and option.speed.decode_tok_s.evidence == "extrapolated":
+        return "low"
+    near = option.speed is None or option.speed.decode_tok_s.evidence in {"measured", "near"}
+    return "medium" if not near or partly_guessed(memory) else "high"
+
+
+def scorer(score: Score) -> Callable[[Facts, Facts], float]:
+    """Give what adds up a score of a scenario and an option, rounded to 0.01.
+
+    It is the sum of what ``score_terms`` prints.
+    """
+    whens = [(all_hold(when.tests), when.points) for when in score.when]
+
+    def scored(facts: Facts, option: Facts) -> float:
+        total = score.base
+        for per in score.add:
+            total += _per_points(per, facts, option) or 0.0
+        for check, points in whens:
+            if check(facts, option):
+                total += points
+        return round(total, 2)
+
+    return scored
+
+
+def score_terms(
+    score: Score, facts: Mapping[str, FactValue], option: Mapping[str, FactValue]
+) -> tuple[ScoreTerm, ...]:
+    """List every term that counted, for people."""
+    terms = [ScoreTerm("base", score.base)]
+    for per in score.add:
+        points = _per_points(per, facts, option)
+        if points is not None:
+            value = value_of(per.fact, facts, option)
+            assert isinstance(value, float | int)
+            terms.append(ScoreTerm(per.text, points, per.fact, float(value)))
+    terms += [
+        ScoreTerm(when.text, when.points)
+        for when in score.when
+        if all_hold(when.tests)(facts, option)
+    ]
+    return tuple(terms)
+
+
+def _per_points(per: PerTerm, facts: Facts, option: Facts) -> float | None:
+    value = value_of(per.fact, facts, option)
+    if value is None or isinstance(value, str):
+        return None
+    points = per.points * value / per.per_value
+    cap = per.cap
+    if cap is not None and not -cap <= points <= cap:
+        points = max(-abs(cap), min(abs(cap), points))
+    return round(points, 2)

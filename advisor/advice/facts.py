@@ -13,7 +13,7 @@ from advisor.knowledge.names import line_of
 from advisor.knowledge.types import Framework, Gpu
 from advisor.knowledge.vocabulary import ACTION_FACT, FactValue
 from advisor.models.stored_tensors import Model
-from advisor.remedies import combine, formats, levers, sharing, speed_at_hand
+from advisor.remedies import combine, formats, least_speed, levers, marked, sharing, speed_at_hand
 from advisor.remedies.assessment import exam_loss, merit_points, put, quality_loss, weights_loss
 from advisor.remedies.framework import speeds_elsewhere
 from advisor.remedies.impossible import Proof, proof_of
@@ -230,13 +230,6 @@ def break_even_facts(edges: BreakEven) -> Pairs:
     yield "break_even.card_memory", edges.smallest_capacity_bytes
 
 
-def least_speed(base: Base) -> float:
-    """The slowest decoding that is of use for what the user has in mind, tokens per second."""
-    names = {"interactive": "reading_speed", "batch": "usable_batch_tok_s"}
-    name = names.get(base.scenario.use)
-    return base.knowledge.policy[name] if name else 0.0
-
-
 def _speed(speed: Speed | None, least: float) -> Pairs:
     yield "speed.least", least
     yield "speed.known", speed is not None
@@ -266,7 +259,7 @@ def _framework(framework: Framework, gpu: Gpu | None) -> Pairs:
 
 def _host(base: Base) -> Pairs:
     scenario, needed = base.scenario, host_bytes_needed(base.scenario, base.memory)
-    yield "policy.roomy_ram", base.knowledge.policy["roomy_ram_bytes"]
+    yield from marked(base)
     yield "host.ram", scenario.ram_bytes
     low, high = scenario.ram_bandwidth_ends or (None, None)
     yield "host.ram_bandwidth", scenario.ram_bandwidth_bytes_s

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
-from advisor.advice.conclusions import ScoreTerm
+from advisor.advice.conclusions import ScoreTerm, score_terms, scorer
 from advisor.knowledge.vocabulary import ACTION_FACT, FactValue
 from advisor.remedies import is_uncertain, settings_of
-from advisor.remedies.option import EFFORTS, Option
+from advisor.remedies.option import EFFORTS
 from advisor.remedies.search import BETWEEN_KEYS, DOMINATED_BY
-from advisor.rules import Facts, all_hold, value_of
+from advisor.rules import Facts
 from advisor.rules.engine.base import Firing, OptionFacts
-from advisor.rules.language.model import PerTerm, Rule, RuleSet, Score
-from advisor.scenario.figures import certainty_of, partly_guessed
+from advisor.rules.language.model import Rule, RuleSet
 
-_ALTERNATIVES, _NEAR = 3, 0.6
+_ALTERNATIVES, _NEAR, _ALL = 3, 0.6, 100
 _FRAMEWORK_FACT, _EFFORT = "option.framework", "option.effort"
 _HOLDS_FEW, _HOLDS_MOST, _USABLE = "option.holds_few", "option.holds_most", "option.usable_speed"
 _HELD, _THEN_HELD, _RUNS = "memory.held_share", "option.held_share", frozenset({"fits", "tight"})
@@ -25,14 +24,22 @@ _OTHER_MODEL, _BETTER_MODEL = "option.related", "option.rated_higher"
 _FORMAT, _PURCHASE = "option.format", "purchase"
 _SPEED, _LOSS, _STEPS = "option.decode_speed", "option.quality_loss", "option.steps"
 _MARGIN, _RAM, _CARDS, _SAME_SPEED = "option.margin", "option.host_ram", "option.gpus", 0.03
-_NO_WORSE = "option.format_bits", "option.kv_bits", "option.context", "option.batch", _THEN_HELD
+_SCARCE, _KEEPS, _COST = "option.ram_scarce", "option.keeps_asked", "option.quality_cost"
+_BATCH_KEPT, _GAIN = "option.batch_kept", "option.speed_gain"
+_CLEAR, _QUICK, _PROGRAM = "policy.clear_gain", "policy.mixture_below", "framework.name"
+_MUCH, _LITTLE = "policy.clearly_faster", "policy.little_gain"
+_BITS_NOW, _BITS = "weights.bits_per_weight", "option.bits_per_weight"
+_CACHE, _ROOM = "option.kv_bits", "option.headroom"
+_NO_WORSE = "option.format_bits", _CACHE, "option.context", "option.batch", _THEN_HELD
 _ALIKE = _FRAMEWORK_FACT, "option.parameters", _SPEED, "option.required", *_NO_WORSE
 """What two options share that differ in the name of their format alone."""
 READ = (
     ACTION_FACT, DOMINATED_BY, *_ALIKE, _FORMAT, _EFFORT, _LOSS, _STEPS, _MARGIN, _RAM, _CARDS,
-    _HOLDS_FEW, _HOLDS_MOST, _USABLE, _OTHER_MODEL, _BETTER_MODEL,
+    _HOLDS_FEW, _HOLDS_MOST, _USABLE, _OTHER_MODEL, _BETTER_MODEL, _SCARCE, _KEEPS, _COST,
+    _BATCH_KEPT, _GAIN, _BITS, _ROOM,
 )  # fmt: skip
 """What is read of an option beside the facts that scores count."""
+READ_OF_REQUEST = _HELD, _CLEAR, _MUCH, _LITTLE, _QUICK, _PROGRAM, _BITS_NOW
 _Values = Mapping[str, Mapping[str, FactValue]]
 
 
@@ -96,7 +103,7 @@ def rank(
     now = facts.get(_HELD) if facts.get("fit.state") in _RUNS else None
     best = _best_of_each_action(worth_saying, values, now)
     kept, superseded = _without_superseded(_without_twins(_without_repeats(best), values))
-    kept = _without_beaten(_most_held_first(kept, values, now), values)
+    kept = _in_order(_most_held_first(kept, values, now), values, _Asked.of(facts, now))
     said = tuple(_explained(item, facts, values[item.option]) for item in kept)
     return Ranking(said, vetoed, tuple(superseded), pointless)
 
@@ -109,55 +116,6 @@ def _last_resort(marked: Sequence[_Marked], facts: Mapping[str, FactValue]) -> l
 def _vetoed(rules: Mapping[str, Rule], firings: Iterable[Firing]) -> tuple[tuple[Rule, str], ...]:
     found = ((rules[f.rule], f.option) for f in firings if f.option and rules[f.rule].veto)
     return tuple(sorted(found, key=lambda pair: (pair[0].id, pair[1])))
-
-
-def scorer(score: Score) -> Callable[[Facts, Facts], float]:
-    """Give what adds up a score of a scenario and an option, rounded to 0.01.
-
-    It is the sum of what ``score_terms`` prints.
-    """
-    whens = [(all_hold(when.tests), when.points) for when in score.when]
-
-    def scored(facts: Facts, option: Facts) -> float:
-        total = score.base
-        for per in score.add:
-            total += _per_points(per, facts, option) or 0.0
-        for check, points in whens:
-            if check(facts, option):
-                total += points
-        return round(total, 2)
-
-    return scored
-
-
-def score_terms(
-    score: Score, facts: Mapping[str, FactValue], option: Mapping[str, FactValue]
-) -> tuple[ScoreTerm, ...]:
-    """List every term that counted, for people."""
-    terms = [ScoreTerm("base", score.base)]
-    for per in score.add:
-        points = _per_points(per, facts, option)
-        if points is not None:
-            value = value_of(per.fact, facts, option)
-            assert isinstance(value, float | int)
-            terms.append(ScoreTerm(per.text, points, per.fact, float(value)))
-    terms += [
-        ScoreTerm(when.text, when.points)
-        for when in score.when
-        if all_hold(when.tests)(facts, option)
-    ]
-    return tuple(terms)
-
-
-def _per_points(per: PerTerm, facts: Facts, option: Facts) -> float | None:
-    value = value_of(per.fact, facts, option)
-    if value is None or isinstance(value, str):
-        return None
-    points = per.points * value / per.per_value
-    cap = per.cap
-    if cap is not None and not -cap <= points <= cap:
-        points = max(-abs(cap), min(abs(cap), points))
-    return round(points, 2)
 
 
 def _without_dominated(
@@ -259,41 +217,142 @@ def _without_twins(best: Sequence[_Marked], values: _Values) -> list[_Marked]:
     return list(kept.values())
 
 
-def _without_beaten(said: Sequence[_Marked], values: _Values) -> list[_Marked]:
-    """Drop a set of changes that does no more than one of fewer; put what is beaten behind."""
+class _Asked(NamedTuple):
+    """What the request is by itself, and what counts as clearly more."""
+
+    held: float | None
+    """The share of its requests that it holds, %; None where it does not run."""
+    program: FactValue | None
+    bits: float
+    clear: float
+    """The share of a figure that is clearly more than it, above 1."""
+    much: float
+    """The share of a speed that is worth more trouble, above 1."""
+    little: float
+    """A gain in speed that is hardly one, %."""
+    quick: float
+    """Tokens per second at which nobody looks for another model."""
+
+    @classmethod
+    def of(cls, facts: Facts, now: FactValue | None) -> _Asked:
+        held = None if now is None else _number(facts, _HELD)
+        clear, little, quick = (_number(facts, name) for name in (_CLEAR, _LITTLE, _QUICK))
+        much = _number(facts, _MUCH) / _ALL
+        bits, program = _number(facts, _BITS_NOW), facts.get(_PROGRAM)
+        return cls(held, program, bits, 1 + clear / _ALL, much, little, quick)
+
+
+def _in_order(said: Sequence[_Marked], values: _Values, asked: _Asked) -> list[_Marked]:
+    """Drop a set of changes that does no more than one of fewer; put first what plainly is."""
     facts = {item.option: values[item.option] for item in said}
     kept: list[_Marked] = []
     for item in said:
         own = facts[item.option]
-        as_good = (other for other in facts.values() if _is_as_good(other, own))
+        as_good = (other for other in facts.values() if _is_as_good(other, own, asked))
         if any(_number(other, _STEPS) < _number(own, _STEPS) for other in as_good):
             continue
-        behind = (n for n, other in enumerate(kept) if _beats(own, facts[other.option]))
+        behind = (n for n, o in enumerate(kept) if _goes_first(own, facts[o.option], asked))
         kept.insert(next(behind, len(kept)), item)
     return kept
 
 
-def _beats(one: Facts, other: Facts) -> bool:
-    """Whether it is as good in every figure, and faster or holds more of the requests."""
+def _goes_first(one: Facts, other: Facts, asked: _Asked) -> bool:
+    """Whether it stands before another whatever both score."""
+    if _beats(one, other, asked):
+        return True
+    if not (one.get(_KEEPS) and one.get(_USABLE)) or _held(one) < _held(other):
+        return False
+    if other.get(_EFFORT) == _PURCHASE:
+        return asked.held is None or _gains(one, asked)
+    if _OTHER_MODEL in other:
+        return _number(one, _SPEED) >= asked.quick and _gives_more(one, other, asked)
+    if _is_switch(one, asked) and not _is_switch(other, asked):
+        cured = _is_better(other, asked) and _number(other, _GAIN) >= 0
+        return not cured and _number(one, _SPEED) * asked.clear > _number(other, _SPEED)
+    return _is_free(one) and _is_for_little(other, asked)
+
+
+def _gains(one: Facts, asked: _Asked) -> bool:
+    """Whether it is clearly faster than the request, or holds clearly more of it."""
+    more = _held(one) >= (asked.held or 0.0) * asked.clear
+    return more or _number(one, _GAIN) >= (asked.clear - 1) * _ALL
+
+
+def _gives_more(one: Facts, other: Facts, asked: _Asked) -> bool:
+    """Whether it cures a request that runs, or holds or writes clearly more than another model."""
+    fast, his = _number(one, _SPEED), _number(other, _SPEED)
+    held = _held(other) if asked.held is None else asked.held
+    if _held(one) >= held * asked.clear and fast * asked.much >= his:
+        return True
+    cured = _number(one, _GAIN) >= (asked.much - 1) * _ALL
+    return cured if asked.held is not None else fast >= his * asked.clear
+
+
+def _is_switch(one: Facts, asked: _Asked) -> bool:
+    """Whether the same file in the same program becomes clearly faster, and serves as many."""
+    same = one.get(_FRAMEWORK_FACT) == asked.program and one.get(_COST) == 0
+    full = _number(one, _BATCH_KEPT) >= _ALL and _held(one) >= (asked.held or 0.0)
+    gains = _number(one, _GAIN) >= (asked.clear - 1) * _ALL
+    return bool(one.get(_KEEPS)) and same and full and gains and asked.held is not None
+
+
+def _is_free(one: Facts) -> bool:
+    """Whether it asks for a setting alone, and costs neither quality nor speed."""
+    slower = _number(one, _GAIN) < -_ALL * _SAME_SPEED
+    return _asks(one) == 0 == one.get(_COST) and not (slower or _stands_apart(one))
+
+
+def _is_for_little(other: Facts, asked: _Asked) -> bool:
+    """Whether it asks for more than a setting, and is hardly faster, or a little and loses."""
+    if asked.held is None or _asks(other) == 0 or _stands_apart(other) or _is_better(other, asked):
+        return False
+    slow = _GAIN in other and _number(other, _GAIN) < asked.little
+    hardly = slow and _held(other) <= asked.held
+    return hardly or (_number(other, _COST) > 0 and not _gains(other, asked))
+
+
+def _is_better(other: Facts, asked: _Asked) -> bool:
+    """Whether it loses less than the request; where nobody measured that, nothing or by bits."""
+    if _COST in other:
+        return _number(other, _COST) < 0
+    return other.get(_LOSS) == 0 or _number(other, _BITS) > asked.bits * asked.clear
+
+
+def _held(facts: Facts) -> float:
+    """The share of the requests asked for that it holds at once, %."""
+    return _number(facts, _THEN_HELD) * _number(facts, _BATCH_KEPT) / _ALL
+
+
+def _beats(one: Facts, other: Facts, asked: _Asked) -> bool:
+    """Whether it is as good in every figure, and faster, finer, holds more or asks for less."""
     faster = _number(one, _SPEED) > _number(other, _SPEED) * (1 + _SAME_SPEED)
-    more = faster or _number(one, _THEN_HELD) > _number(other, _THEN_HELD)
-    return more and _is_as_good(one, other)
+    more = _number(one, _THEN_HELD) > _number(other, _THEN_HELD)
+    easier = _SPEED in one and _asks(one) < _asks(other)
+    finer = _number(one, _CACHE) > _number(other, _CACHE) and (
+        _number(one, _ROOM) >= _number(other, _ROOM)
+    )
+    return (faster or more or easier or finer) and _is_as_good(one, other, asked)
 
 
-def _is_as_good(one: Facts, other: Facts) -> bool:
+def _is_as_good(one: Facts, other: Facts, asked: _Asked) -> bool:
     """Whether a change of the same model is in no figure worse than another, nor asks for more."""
     if one is other or any(_stands_apart(of) for of in (one, other)):
         return False
-    known = all((name in one) == (name in other) for name in (_SPEED, _LOSS, *_NO_WORSE))
+    known = all((name in one) == (name in other) for name in (_SPEED, *_NO_WORSE))
+    gentler = not (_LOSS in one and _LOSS in other) or _number(one, _LOSS) <= _number(other, _LOSS)
+    roomy = one.get(_SCARCE) is False or (
+        _number(one, _RAM) <= _number(other, _RAM) * (1 + _SAME_SPEED)
+    )
+    clearly = _asks(other) > 0 and _number(one, _SPEED) >= _number(other, _SPEED) * asked.clear
     return (
         known
+        and roomy
         and one.get(_FRAMEWORK_FACT) == other.get(_FRAMEWORK_FACT)
         and all(_number(one, name) >= _number(other, name) for name in _NO_WORSE)
         and _number(one, _SPEED) >= _number(other, _SPEED) * (1 - _SAME_SPEED)
-        and _number(one, _LOSS) <= _number(other, _LOSS)
-        and _number(one, _RAM) <= _number(other, _RAM) * (1 + _SAME_SPEED)
+        and gentler
         and (one.get(_MARGIN) != "thin" or other.get(_MARGIN) == "thin")
-        and _number(one, _CARDS) <= _number(other, _CARDS)
+        and (_number(one, _CARDS) <= _number(other, _CARDS) or clearly)
         and _asks(one) <= _asks(other)
     )
 
@@ -337,24 +396,3 @@ def _without_superseded(
     kept = [item for item in best if item.rule.id not in dropped]
     superseded = [(rule_id, said[rule_id].option, by) for rule_id, by in sorted(dropped.items())]
     return kept, superseded
-
-
-Confidence = Literal["high", "medium", "low"]
-
-
-def confidence_of(option: Option) -> Confidence:
-    """Grade an option.
-
-    Low: drafts, whose gain hangs on what is written; a rough speed; a fit that the upper end of
-    the memory range would undo. High: memory by exact formulas but for the runtime's own, and a
-    speed from this card or none needed.
-    """
-    memory = option.memory
-    if is_uncertain(option.action):
-        return "low"
-    if certainty_of(memory) not in {"sure", "unverified", None}:
-        return "low"
-    if option.speed and option.speed.decode_tok_s.evidence == "extrapolated":
-        return "low"
-    near = option.speed is None or option.speed.decode_tok_s.evidence in {"measured", "near"}
-    return "medium" if not near or partly_guessed(memory) else "high"

@@ -315,12 +315,13 @@ def _near_models(knowledge: Knowledge, text: str) -> list[str]:
 
 def unknown_model(knowledge: Knowledge, text: str) -> RequestError:
     """Say that no model is called this; a near name shares more than a size or a tuning with it."""
-    found = _near_models(knowledge, text)
     otherwise = (
         "'advisor knowledge find WORD', give the model's config.json or .gguf file, "
         "or name the model that it is tuned or merged of"
     )
-    return RequestError(f"unknown model '{text}'.", hint=_hint(found, otherwise))
+    return RequestError(
+        f"unknown model '{text}'.", hint=lambda: _hint(_near_models(knowledge, text), otherwise)
+    )
 
 
 def _same_publisher(knowledge: Knowledge, text: str) -> ModelRecord:

@@ -8,6 +8,7 @@ from typing import Annotated, Final, Literal, get_args
 
 from msgspec import Struct, field
 
+from advisor.errors import RequestError
 from advisor.files import data_dir
 from advisor.knowledge.field_kinds import Flag, Kind, Number, Text, Texts, choice, choices
 
@@ -166,12 +167,32 @@ IN_PYTHON = "transformers"
 """What Python loads that is not told otherwise."""
 IN_A_CALL = "call"
 """The kind of start that is a call in Python; the others are words of a command or an image."""
+NAMED = "named"
+"""The kind of words that start a program whose flags stand in no table."""
 
 
 def starts() -> Sequence[Start]:
     """Every way to start a program, the longest first."""
     found = [Start(r["kind"], tuple(r["words"].split()), r["tool"]) for r in _rows("starts.csv")]
     return sorted(found, key=lambda start: (-len(start.words), -len(start.words[0])))
+
+
+def not_started(said: Sequence[Sequence[str]]) -> RequestError:
+    """Say that none of some commands starts a program whose flags are known, and which one does."""
+    joined = [f" {' '.join(words)} " for words in said]
+    for start in starts():
+        if start.kind == NAMED and any(f" {' '.join(start.words)} " in one for one in joined):
+            return RequestError(
+                f"'{' '.join(start.words)}' starts {start.tool}, whose flags are not read here",
+                hint="Ask for its model, format and context: "
+                f"advisor advise --framework {start.tool} --model ...",
+            )
+    known = sorted({start.tool for start in starts() if start.kind != NAMED})
+    first = "".join(said[0][:1] if said else ())[:80]
+    return RequestError(
+        f"no program that is known here is started in '{first}'",
+        hint=f"Known: {', '.join(known)}; of transformers the Python that loads the model.",
+    )
 
 
 @lru_cache(maxsize=32)

@@ -237,9 +237,8 @@ def _text_type(text: Keys, outer: Keys, model_type: str, wrapper: Wrapper | None
 def _unknown(outer: Keys, model_type: str, text_type: str) -> Exception:
     known = sorted({*FAMILIES, *WRAPPERS})
     whole = f"'{model_type}'" if text_type == model_type else f"'{model_type}' ('{text_type}')"
-    error = outer.gap(f"it is of architecture {whole}, which advisor cannot size yet.")
-    error.hint = did_you_mean(text_type, known)
-    return error
+    message = f"it is of architecture {whole}, which advisor cannot size yet."
+    return outer.gap(message, did_you_mean(text_type, known))
 
 
 def _read(outer: Keys, text: Keys, text_type: str, family: Family, wrapper: Wrapper | None) -> Arch:

@@ -123,9 +123,9 @@ class Keys:
         """Build an error about this file."""
         return SourceFileError(message, source=Source(self._shown))
 
-    def gap(self, message: str) -> NotDescribedError:
+    def gap(self, message: str, hint: str = "") -> NotDescribedError:
         """Build an error about what nobody has described here; the file may be well-formed."""
-        return NotDescribedError(message, source=Source(self._shown))
+        return NotDescribedError(message, source=Source(self._shown), hint=hint)
 
     def whole(self, *names: str, least: int = 1, most: int = MAX_WIDTH) -> int:
         """Give a whole number that must be there."""

@@ -5,21 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import DecodeError, Struct, json
 from msgspec.structs import replace
 
-from advisor.errors import RequestError, nearest
+from advisor.errors import nearest
 from advisor.knowledge.programs import (
     BY_MODELFILE,
     FORK_FLAGS,
     FORKED,
     IN_A_CALL,
+    NAMED,
     NOT_SIZED,
     TAKES_NONE,
     ProgramFlag,
     earlier_flags_of,
     flags_of,
     found_by_name,
+    not_started,
     spelled,
     starts,
     unsaid,
@@ -127,16 +129,16 @@ def read_command(text: str) -> Pasted:
     """
     if _is_modelfile(text):
         return _ollama([Invocation({}, (BY_MODELFILE, "create"))], text)
-    of_file = as_lines(text)
+    of_file = as_lines(text) or _of_a_request(text)
     every = invocations(of_file or text)
     written = {one.output: _printed(one) for one in every if one.output}
     read = [(one, found) for one in every if (found := _started(one))]
     if not read:
-        raise _no_program(every)
+        raise not_started([[program_name(word) for word in one.words] for one in every])
     one, (tool, prefix, rest) = read[0]
     if tool == BY_MODELFILE:
         calls = [call for call, (name, _, _) in read if name == tool]
-        typed = (f"PARAMETER {said}" for said in _TYPED.findall(text))
+        typed = (f"PARAMETER {said}" for said in _TYPED.findall(of_file or text))
         return _ollama(calls, "\n".join((*written.values(), *typed)))
     variables, cards = said_before(one.words[: len(one.words) - len(rest)])
     variables = {**one.variables, **variables}
@@ -153,21 +155,23 @@ def read_command(text: str) -> Pasted:
     return pasted_of(tool, items, cards_left, prefix=prefix, lines=lines)
 
 
+def _of_a_request(text: str) -> str:
+    """Write what is sent to Ollama's interface as the lines that say the same."""
+    sent = re.search(r"/api/(?:generate|chat)\b.*?(\{.*\})", text, re.DOTALL)
+    try:
+        said = json.decode(sent[1].replace('\\"', '"')) if sent else {}
+        told = (f"/set parameter {k} {v}" for k, v in said.get("options", {}).items())
+        return "\n".join((f"ollama run {said['model']}", *told))
+    except (DecodeError, KeyError, AttributeError):
+        return ""
+
+
 def _on_host(items: Sequence[Item], mounted: Mapping[str, str]) -> Iterator[Item]:
     """Give paths within a container as they are outside, where the line says it."""
     for item in items:
         inside = next((p for p in mounted if f"{item.value}/".startswith(f"{p}/")), None)
         outside = f"{mounted[inside]}{item.value[len(inside) :]}" if inside else item.value
         yield Item(item.words, item.flag, outside)
-
-
-def _no_program(every: Sequence[Invocation]) -> RequestError:
-    word = every[0].words[0] if every else ""
-    known = sorted({start.tool for start in starts()})
-    return RequestError(
-        f"no program that is known here is started in '{word[:80]}'",
-        hint=f"Known: {', '.join(known)}; of transformers the Python that loads the model.",
-    )
 
 
 def pasted_of(
@@ -204,9 +208,6 @@ def _wrong(items: Sequence[Item]) -> Iterator[str]:
             yield f"{item.words[0]} takes {', '.join(choices)}, not '{item.value}'"
 
 
-# ---- which program
-
-
 def _started(call: Invocation) -> tuple[str, Sequence[str], Sequence[str]] | None:
     """Give the program, the words up to its flags, and its flags."""
     plain = [program_name(word) for word in call.words]
@@ -214,14 +215,12 @@ def _started(call: Invocation) -> tuple[str, Sequence[str], Sequence[str]] | Non
         return "llama-server", call.words[:1], ("-m", call.words[0], *call.words[1:])
     for start in starts():
         size = len(start.words)
-        if start.kind == IN_A_CALL:
+        if start.kind in {IN_A_CALL, NAMED}:
             continue
-        if start.kind == "image":
-            size, at = 1, image_at(call.words, start.words[0])
-        else:
-            at = next(
-                (i for i in range(len(plain)) if tuple(plain[i : i + size]) == start.words), -1
-            )
+        image = start.kind == "image"
+        places = [image_at(call.words, start.words[0])] if image else range(len(plain))
+        found = (i for i in places if tuple(plain[i + image : i + size]) == start.words[image:])
+        at = next(found, -1)
         if at >= 0:
             return start.tool, call.words[: at + size], call.words[at + size :]
     return None

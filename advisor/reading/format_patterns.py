@@ -47,7 +47,9 @@ _BITS_OF: Final = re.compile(
 _BITS_BEFORE: Final = re.compile(
     r"(?<![a-z0-9.])(\d(?:\.\d+)?)[-_ ]?bits?[-_ (]+(exl[23])(?![a-z0-9])\)?"
 )
-"""Bits beside a format of any number of them: ``exl3 at 3.5 bits``, ``2.5 bit EXL2``."""
+_BITS_ALONE: Final = re.compile(r"(?<![a-z0-9])(exl[23])[-_ ]+(\d\.\d{1,2})(?![\w.]|[-_ ]?b)")
+"""Bits beside a format of any number of them: ``exl3 at 3.5 bits``, ``2.5 bit EXL2``,
+``exl2-3.0``."""
 _ROWS: Final = re.compile(r"_r(?:4|8|16)$")  # of ik_llama.cpp: rows lie interleaved
 _LEAST_BITS, _MOST_BITS = 1.0, 8.5
 _FAMILIES: Final = {"gguf": ("gguf-k", "gguf-i")}
@@ -98,7 +100,8 @@ def patterned(knowledge: Knowledge, text: str) -> _Found | None:
 
 
 def _with_bpw(folded: str) -> str:
-    return _BITS_BEFORE.sub(r"\2 \1bpw", _BITS_OF.sub(r"\1 \2bpw", folded))
+    told = _BITS_ALONE.sub(r"\1 \2bpw", _BITS_OF.sub(r"\1 \2bpw", folded))
+    return _BITS_BEFORE.sub(r"\2 \1bpw", told)
 
 
 _GGUF_ALONE: Final = frozenset({"gguf", "ggml"})

@@ -29,6 +29,7 @@ from advisor.reading.name_parts import (
     VERSION,
     NameParts,
     Segments,
+    packs,
     parts_of,
     rests_of,
     words,
@@ -191,15 +192,14 @@ def _by_letters(knowledge: Knowledge, text: str) -> ModelRead | None:
     """
     parts = parts_of(text)
     said = format_of(parts)
-    if parts.publisher or parts.ending:
+    if parts.ending or (parts.publisher and not packs(parts.publisher)):
         return None
     key, sizes = plain_key(said.rest), set(filter(SIZE.fullmatch, model_words(said.rest)))
     found = {
         name
         for spelled, named in models_called(knowledge).items()
-        if spelled[0] == key[:1]
-        and spelled[-1] == key[-1]
-        and plain_key(spelled) == key
+        if spelled[-1] == key[-1:]
+        and spelled.replace(" ", "").replace(".", "") == key
         and all(_has_size(spelled.split(), s) for s in sizes)
         for name in named
     }

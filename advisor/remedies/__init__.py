@@ -119,3 +119,18 @@ def speed_at_hand(base: Base, options: Sequence[Option]) -> float:
     )
     speeds = (base.speed if base.fits else None, *here)
     return max((speed.total_tok_s for speed in speeds if speed), default=0.0)
+
+
+def least_speed(base: Base) -> float:
+    """The slowest decoding that is of use for what the user has in mind, tokens per second."""
+    names = {"interactive": "reading_speed", "batch": "usable_batch_tok_s"}
+    name = names.get(base.scenario.use)
+    return base.knowledge.policy[name] if name else 0.0
+
+
+def marked(base: Base) -> Iterator[tuple[str, float]]:
+    """Give the thresholds that scores and the order of advice are told by, as facts."""
+    for name in ("roomy_ram_bytes", "clear_gain_percent", "little_gain_percent"):
+        yield f"policy.{name.rpartition('_')[0]}", base.knowledge.policy[name]
+    yield "policy.clearly_faster", base.knowledge.policy["clearly_faster_percent"]
+    yield "policy.mixture_below", base.knowledge.policy["mixture_below_tok_s"]

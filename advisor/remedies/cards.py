@@ -15,6 +15,7 @@ from advisor.knowledge import catalogue
 from advisor.knowledge.catalogue import MAKERS, MOSTLY_RENTED, TOGETHER, CardRow, default_backend
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.reading import find_cards
+from advisor.remedies.format_lists import read_again
 from advisor.remedies.option import (
     Base,
     Option,
@@ -24,10 +25,7 @@ from advisor.remedies.option import (
     stored_bytes,
     whole_if_held,
 )
-from advisor.remedies.search import (
-    held_share,
-    read_again,
-)
+from advisor.remedies.search import held_share
 from advisor.runtimes import runtime_of
 from advisor.scenario import Scenario, is_usual_split, split_of, support
 from advisor.scenario.capability import is_obtainable

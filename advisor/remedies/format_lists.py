@@ -15,6 +15,7 @@ from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 from advisor.models.stored_tensors import Model
 from advisor.runtimes import runtime_of
 from advisor.scenario import Scenario, can_split, support
+from advisor.scenario.asked_format import precision_asked
 from advisor.scenario.capability import has_slow_kernels, slow_weights
 from advisor.scenario.choices import Pair, choices_for, obtainable, runs
 from advisor.scenario.support import without_lost_drafts
@@ -295,3 +296,19 @@ def in_placing(base: Base, precision: Format | None = None) -> Scenario | None:
             formats = worth_having(kept, base.knowledge)
             return in_framework(base, framework, formats[-1]) if formats else None
     return None
+
+
+def read_again(base: Base, card: Gpu) -> Format:
+    """What was asked means on another card, where another engine reads the format of today's.
+
+    So where today's card does not run what the model was released in, and the other does.
+    """
+    own, released = base.scenario, base.scenario.model.native_formats
+    listed = own.precision.name in own.framework.formats
+    if listed and (not released or support.is_published(own.precision, own.model)):
+        return own.precision
+    asked = precision_asked(base.request, own.model, own.framework)
+    choices = choices_for(base.knowledge, card, own.model)
+    pair = choices.default_pair(asked, own.framework, own.model, split=False, serves=())
+    taken = pair and (not listed or support.is_published(pair[0], own.model))
+    return pair[0] if pair and taken else own.precision

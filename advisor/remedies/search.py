@@ -8,13 +8,11 @@ from operator import itemgetter, le
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.knowledge.types import Format, Gpu, Knowledge, KvType
+from advisor.knowledge.types import Format, Knowledge, KvType
 from advisor.remedies.assessment import on_some, outlook_of
 from advisor.remedies.option import EFFORTS, Base, Effort, Option, Remedy, cards_hold, make_option
 from advisor.runtimes.commands import can_tell
 from advisor.scenario import Scenario, is_usual_split, offloads, support
-from advisor.scenario.asked_format import precision_asked
-from advisor.scenario.choices import choices_for
 from advisor.scenario.figures import held_percent
 from advisor.scenario.images import least_context
 
@@ -265,6 +263,7 @@ def marks_of(base: Base, options: Sequence[Option]) -> Mapping[str, set[str]]:
     marks: dict[str, set[str]] = {
         "option.holds_few": set(),
         "option.holds_most": set(),
+        "option.keeps_asked": set(),
         "option.best_quality": set(),
         "option.fastest": set(),
         "option.smallest_step": set(),
@@ -274,6 +273,8 @@ def marks_of(base: Base, options: Sequence[Option]) -> Mapping[str, set[str]]:
         if option.fits:
             by_action.setdefault(option.action, []).append(option)
             _mark_held(base, option, marks)
+            if _keeps_asked(base, option):
+                marks["option.keeps_asked"].add(option.key)
     for group in by_action.values():
         _mark_best(group, marks)
     return marks
@@ -311,6 +312,23 @@ def _mark_held(base: Base, option: Option, marks: Mapping[str, set[str]]) -> Non
         marks["option.holds_most"].add(option.key)
 
 
+def _keeps_asked(base: Base, option: Option) -> bool:
+    """Whether the very model runs gently on the machine at hand, with all its context and room.
+
+    In system RAM that is stated, or that a PC has; hardly lossy where quality counts.
+    """
+    after, own, gentle = option.scenario, base.scenario, bounds(base)[0]
+    if after.model.name != own.model.name or option.effort == "purchase":
+        return False
+    lost, careful = option.quality_cost_percent, own.prefer == "quality"
+    most = base.knowledge.policy["little_loss_percent"] if careful else gentle.worst_loss_percent
+    unknown = gentle.takes(after.precision) and not careful
+    soft = unknown if lost is None else lost <= most
+    memory, whole = option.memory, after.context_tokens >= own.context_tokens
+    in_ram = memory.host_weights_bytes + memory.host_kv_cache_bytes if offloads(after) else 0
+    return soft and whole and option.margin != "thin" and in_ram <= ram_limit(base, gentle)
+
+
 def _mark_best(group: Sequence[Option], marks: Mapping[str, set[str]]) -> None:
     losses = [o.quality_loss_percent for o in group if o.quality_loss_percent is not None]
     speeds = [o.speed.decode_tok_s.estimate for o in group if o.speed]
@@ -332,22 +350,6 @@ def that_divide(base: Base, scenario: Scenario) -> Scenario | None:
         if is_usual_split(other) and cards_hold(base, other):
             return other
     return None
-
-
-def read_again(base: Base, card: Gpu) -> Format:
-    """What was asked means on another card, where another engine reads the format of today's.
-
-    So where today's card does not run what the model was released in, and the other does.
-    """
-    own, released = base.scenario, base.scenario.model.native_formats
-    listed = own.precision.name in own.framework.formats
-    if listed and (not released or support.is_published(own.precision, own.model)):
-        return own.precision
-    asked = precision_asked(base.request, own.model, own.framework)
-    choices = choices_for(base.knowledge, card, own.model)
-    pair = choices.default_pair(asked, own.framework, own.model, split=False, serves=())
-    taken = pair and (not listed or support.is_published(pair[0], own.model))
-    return pair[0] if pair and taken else own.precision
 
 
 def smaller_caches(base: Base, scenario: Scenario, limits: Bounds) -> Sequence[KvType]:

@@ -171,10 +171,10 @@ def _said(base: Base, fewer: Base) -> Iterator[str]:
     told = f" ({speeds[0]} tok/s against {speeds[1]})" if len({*speeds}) > 1 else ""
     which, many = ("it alone is", "One") if count == 1 else ("they alone are", str(count))
     verb = "is" if count == 1 else "are"
-    yield (
-        f"{many} of the {own.gpus} cards {verb} enough and no slower than all of them{told}, so "
-        f"{which} used. `--split {split_of(own)}` takes them all."
-    )
+    why = f"enough and no slower than all of them{told}, so {which} used"
+    if not is_usual_split(own):
+        why = f"used: the {own.gpus} do not divide its tensors, so they would take turns{told}"
+    yield f"{many} of the {own.gpus} cards {verb} {why}. `--split {split_of(own)}` takes them all."
     last = [_full(one) for one in (fewer, base)]
     waits = [one.first_token_s.estimate for one in last if one and one.first_token_s]
     if len(waits) > 1 and waits[0] - waits[1] >= _NOTICED_S:
@@ -218,14 +218,18 @@ def _option(base: Base, option: Option) -> Option:
 
 
 def fewest(scenario: Scenario, knowledge: Knowledge) -> Scenario:
-    """Give a scenario on the fewest cards that do as well; as it is where none do."""
-    told = scenario.split or scenario.stages or offloads(scenario)
-    if told or scenario.gpus == 1 or not is_usual_split(scenario):
+    """Give a scenario on the fewest cards that do as well; as it is where none do.
+
+    Where all would take turns because they do not divide the tensors, on the most that do.
+    """
+    told, usual = scenario.split or scenario.stages, is_usual_split(scenario)
+    if told or offloads(scenario) or scenario.gpus == 1 or (scenario.cards and not usual):
         return scenario
     now = outlook_of(scenario, knowledge)
     if not now.fits or (now.speed is None and split_of(scenario) != "layer"):
         return scenario
-    tried = islice((one for one in _on_fewer(scenario) if _holds(now, one, knowledge)), _MOST_TRIED)
+    fewer = list(_on_fewer(scenario))[:: 1 if usual else -1]
+    tried = islice((one for one in fewer if _holds(now, one, knowledge)), _MOST_TRIED)
     return next((one for one in tried if _as_good(now, scenario, one, knowledge)), scenario)
 
 

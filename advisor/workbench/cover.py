@@ -11,7 +11,7 @@ from typing import Self
 
 from msgspec import Struct
 
-from advisor.advice.ranking import READ, rank
+from advisor.advice.ranking import READ, READ_OF_REQUEST, rank
 from advisor.rules import Test, of_option, same_test
 from advisor.rules.engine.base import Firing, OptionFacts
 from advisor.rules.language.model import Rule, RuleSet
@@ -75,7 +75,7 @@ class Firings:
             self._add(rule_id, fired)
         scored = _scored_facts(evaluation.ruleset)
         self.option_facts = sorted({*filter(of_option, scored), *READ})
-        self.scenario_facts = sorted(scored - set(self.option_facts))
+        self.scenario_facts = sorted({*scored, *READ_OF_REQUEST} - set(self.option_facts))
 
     def edited(self, evaluation: Evaluation) -> Firings:
         """Give the firings of other rules on the same store; what did not change is taken over."""

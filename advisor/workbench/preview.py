@@ -9,10 +9,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.advice import Advisor
-from advisor.advice.conclusions import Conclusions, RankedOption
+from advisor.advice.conclusions import Conclusions, RankedOption, confidence_of, scorer
 from advisor.advice.facts import option_facts
 from advisor.advice.projection import numbers_of
-from advisor.advice.ranking import confidence_of, scorer
 from advisor.errors import RequestError, did_you_mean
 from advisor.knowledge.layers import Stack, holding
 from advisor.knowledge.vocabulary import ACTION_FACT, FactValue

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.estimator.calibration import fit as prompts
-from advisor.estimator.calibration.decode import engine_terms
+from advisor.estimator.calibration.decode import engine_terms, fit_decode
 from advisor.estimator.calibration.fit import Case, Prior, Priors, Term, fit, predict, weight_of
 from advisor.estimator.calibration.fits import Material
 from advisor.estimator.calibration.runs import Run
@@ -124,6 +124,17 @@ def test_older_builds_and_ollamas_experts_have_factors_of_their_own(material: Ma
     ollama = next(run for run in material.prompts if run.program and run.moe)
     assert "experts of program" in kinds(ollama)
     assert "experts of program" not in kinds(replace(ollama, program=""))
+
+
+def test_a_machine_far_off_says_little_of_what_its_card_reaches(material: Material) -> None:
+    card = ("GeForce RTX 3090", "CUDA")
+    runs = [run for run in material.single if run.card == card and not run.deep]
+    slow = [replace(run, tok_s=run.tok_s * 0.6, source="throttled") for run in runs if not run.moe]
+    asked, fits = runs[0], [fit_decode(some, material.group_of) for some in (runs, runs + slow)]
+    clean, spoilt = (model.seconds(asked) for model in fits)
+    assert spoilt == pytest.approx(clean, rel=0.08)
+    assert exp(fits[1].fitted[f"machine:{'/'.join(card)}/throttled"]) < 0.75
+    assert not any(name.startswith("machine:") for name in fits[1].values), "it is not told"
 
 
 def test_servers_far_below_the_power_of_a_card_say_little_of_it(material: Material) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
 from advisor.estimator.calibration.dataset import conditions_of, speed_rows
-from advisor.estimator.calibration.observations import Observation
+from advisor.estimator.calibration.observations import Observation, observations
 from advisor.estimator.calibration.runs import Run, depth_step, runs_of, scenario_of
 from advisor.estimator.measured_speed import Measurement
 from advisor.estimator.speed_tables import read_policy
@@ -21,11 +23,15 @@ MEASURED = Measurement(
     date="2026-01", source="", note="",
 )  # fmt: skip
 NOTHING_SAID = conditions_of(dict.fromkeys(speed_rows()[0], ""))
-SEEN = Observation("S1", MEASURED, NOTHING_SAID, None, "somebody", False, False, True)
+SEEN = Observation("S1", MEASURED, NOTHING_SAID, None, "somebody", False, False, True, False)
 
 
 def told(row: str = "S1", note: dict[str, object] | None = None, **fields: object) -> Observation:
-    seen = {name: fields.pop(name) for name in ("source", "stated_bytes", "raw") if name in fields}
+    seen = {
+        name: fields.pop(name)
+        for name in ("source", "stated_bytes", "raw", "dynamic")
+        if name in fields
+    }
     conditions = replace(NOTHING_SAID, **(note or {}))
     measured = replace(MEASURED, **fields)
     return replace(SEEN, row=row, measured=measured, conditions=conditions, **seen)
@@ -207,3 +213,40 @@ def test_prompts_that_were_read_meanwhile_are_tokens_of_a_step() -> None:
     assert (alone.prompts, alone.further) == (0.0, 0.0)
     (answers,) = kept(told(batch=4, gen_tokens=256))
     assert (answers.prompts, answers.further) == (0.0, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("model", "outside"),
+    [("Qwen3.6-35B-A3B", "Q8_0"), ("Qwen3-30B-A3B", "Q4_K_M"), ("Qwen3.6-27B", "Q4_K_M")],
+)
+def test_newer_dynamic_recipes_of_mixtures_read_more_of_what_is_no_expert(
+    model: str, outside: str
+) -> None:
+    common: dict[str, Any] = {"model": model, "gpu": "RTX A6000", "tok_s": 30.0}
+    (plain,), (dynamic,) = kept(told(**common)), kept(told(**common, dynamic=True))
+    assert (plain.outside, dynamic.outside) == ("Q4_K_M", outside)
+    assert (dynamic.reads.gpu_bytes > 1.4 * plain.reads.gpu_bytes) is (outside == "Q8_0")
+    assert dynamic.reads.gpu_expert_bytes == plain.reads.gpu_expert_bytes
+
+
+def test_the_stated_size_of_a_dynamic_file_less_what_is_no_expert_is_experts() -> None:
+    seen = told(model="Qwen3.6-35B-A3B", gpu="RTX A6000", tok_s=30.0, dynamic=True)
+    (run,), (stated,) = kept(seen), kept(replace(seen, raw=True, stated_bytes=21.0e9))
+    assert stated.reads.gpu_bytes == run.reads.gpu_bytes
+    assert 0.85 < stated.reads.gpu_expert_bytes / run.reads.gpu_expert_bytes < 1
+
+
+@pytest.mark.parametrize(
+    ("quant", "model", "dynamic"),
+    [
+        ("UD-Q4_K_M", "Qwen3.6-35B-A3B", True),
+        ("Q4_K_XL", "Qwen3.6-35B-A3B", True),
+        ("Q4_K_M", "Qwen3.6-35B-A3B-UD-Q4_K_M", True),
+        ("Q3_K_XL", "Qwen3.6-35B-A3B", False),
+        ("Q4_K_M", "Qwen3.6-35B-A3B", False),
+    ],
+)
+def test_a_dynamic_recipe_is_known_by_its_name(quant: str, model: str, *, dynamic: bool) -> None:
+    row = next(row for row in speed_rows() if row["id"] == "V01000")
+    (seen,) = observations(KNOWLEDGE, [{**row, "quant": quant, "model": model}]).kept
+    assert seen.dynamic is dynamic

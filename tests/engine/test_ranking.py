@@ -104,7 +104,7 @@ def figures(key: str, **others: FactValue) -> OptionFacts:
     usual: dict[str, FactValue] = {
         "framework": "vLLM", "effort": "setting", "decode_speed": 20.0, "format_bits": 4.0,
         "kv_bits": 16.0, "context": 4096.0, "batch": 8.0, "held_share": 75.0, "gpus": 2.0,
-        "steps": 1.0, "margin": "ample", "required": 9.0,
+        "steps": 1.0, "margin": "ample", "required": 9.0, "quality_loss": 0.0,
     }  # fmt: skip
     return option(key, **{**usual, **others})
 

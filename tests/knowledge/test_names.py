@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from advisor.errors import RequestError
+from advisor.knowledge import names
 from advisor.knowledge.index import gpu_form, model_key
 from advisor.knowledge.names import (
     backend_beside,
@@ -385,3 +388,21 @@ def test_one_word_for_a_cache_is_the_framework_s_own(
 ) -> None:
     runtime = knowledge.frameworks[framework] if framework else None
     assert find_kv_type(knowledge, text, runtime).name == name
+
+
+def test_nearest_names_are_looked_for_where_somebody_reads_them(
+    knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name is tried in many ways before it is refused; another process has to get the hint."""
+    asked: list[str] = []
+
+    def nearest(text: str, *_: object) -> list[str]:
+        asked.append(text)
+        return []
+
+    monkeypatch.setattr(names, "nearest", nearest)
+    error = names.unknown_model(knowledge, "llama-9-sparkle")
+    assert asked == []
+    assert "knowledge find" in pickle.loads(pickle.dumps(error)).hint  # noqa: S301  our own
+    assert error.hint == error.hint
+    assert asked == ["llama-9-sparkle"]

@@ -11,7 +11,7 @@ import yaml
 
 from advisor.errors import RequestError, UserError
 from advisor.knowledge import load_knowledge
-from advisor.knowledge.programs import flags_of, starts
+from advisor.knowledge.programs import NAMED, flags_of, starts
 from advisor.knowledge.types import Knowledge
 from advisor.reading import is_read, read_model
 from advisor.reading.command_lines import read_command
@@ -324,8 +324,50 @@ def test_patterns_of_tensors_and_shares_of_layers() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("text", "tool", "said"),
+    [
+        (
+            "docker run ghcr.io/ggml-org/llama.cpp:full-cuda --server -m q.gguf -c 8192",
+            "llama-server", ("q.gguf", "8192"),
+        ),
+        (
+            "docker run ghcr.io/ggml-org/llama.cpp:full --run -m q.gguf -c 4096",
+            "llama-cli", ("q.gguf", "4096"),
+        ),
+        (
+            """curl http://localhost:11434/api/chat -d '{"model": "llama3.1:8b",
+            "options": {"num_ctx": 32768}}'""",
+            "ollama", ("llama3.1:8b", "32768"),
+        ),
+    ],
+)  # fmt: skip
+def test_images_of_several_programs_and_requests_are_read(
+    text: str, tool: str, said: tuple[str, ...]
+) -> None:
+    found = read_command(text)
+    assert found.tool == tool
+    assert set(said) <= {*found.said().values()}
+
+
+@pytest.mark.parametrize(
+    ("text", "program"),
+    [
+        ("mistralrs-server -i plain -m mistralai/Mistral-7B-Instruct-v0.3", "mistral.rs"),
+        (
+            "python -m ktransformers.local_chat --model_path deepseek-ai/DeepSeek-V3",
+            "KTransformers",
+        ),
+        ("python ktransformers/local_chat.py --gguf_path ./gguf", "KTransformers"),
+    ],
+)
+def test_a_program_whose_flags_are_not_read_is_named(text: str, program: str) -> None:
+    with pytest.raises(RequestError, match=f"starts {program}, whose flags are not read"):
+        read_command(text)
+
+
 def test_every_start_has_flags_and_every_flag_a_source() -> None:
-    for start in starts():
+    for start in (one for one in starts() if one.kind != NAMED):
         flags = flags_of(start.tool)
         assert flags, start
         assert all(flag.source for flag in flags.values())

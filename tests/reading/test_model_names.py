@@ -900,6 +900,7 @@ def test_a_name_that_says_less_than_the_models_says_what_was_taken(
         ("KoboldAI/GPT-J-6B-Janeway", "gpt-j-6b"),
         ("Ziya-LLaMA-13B-v1", "llama-13b"),
         ("ScholarCopilot", "Qwen2.5-7B-Instruct"),
+        ("PatronusAI/Patronus-Lynx-70B-Instruct", "Meta-Llama-3-70B"),
         ("cogito v1 70b", "Llama-3.1-70B"),
         ("dolphin 3 24b", "Mistral-Small-24B-Instruct-2501"),
     ],
@@ -942,3 +943,21 @@ def test_a_processor_asked_with_a_back_end_of_graphics_is_answered(card: str, ta
     found = as_answered(Request(gpu=card, model="qwen3-8b", backend="Vulkan"))
     assert found.gpu is not None
     assert found.gpu.name == taken
+
+
+def test_bits_behind_a_format_in_a_name_are_its_own() -> None:
+    """A name that tells 3.0 bits was sized in the usual four."""
+    for text, held in (
+        ("Llama-3.1-Nemotron-70B-Instruct-HF-exl2-3.0", "EXL2 3.0bpw"),
+        ("Mixtral-8x7B-exl3-4.25", "EXL3 4.25bpw"),
+    ):
+        found = read(text)
+        assert found is not None
+        assert found.precision == held
+
+
+def test_a_packer_may_write_a_name_in_one_word() -> None:
+    found = read("TabbyML/DeepseekCoder-6.7B")
+    assert found is not None
+    assert found.model.parameters / 1e9 == pytest.approx(6.74, rel=0.01)
+    assert read("Somebody/DeepseekCoder-6.7B") is None

@@ -6,9 +6,9 @@ import re
 
 from msgspec.structs import replace
 
-from advisor.advice.facts import least_speed
 from advisor.bulk.reverse.answers import Settings
 from advisor.bulk.reverse.models import ModelFilter, models_for
+from advisor.remedies import least_speed
 from advisor.remedies.option import Base
 from advisor.report.assembly import document
 from advisor.scenario.figures import certainty_of, margin_of

@@ -132,7 +132,7 @@ def test_a_format_that_moves_to_one_card_or_into_stages_says_so() -> None:
     made = report(document(advised(**given, batch=8, framework="vLLM")), "standard")
     assert "the GeForce RTX 3090 alone" in made.verdict
     assert not any("GPTQ" in remedy.title for remedy in made.remedies)
-    staged = {"gpu": "6x RTX 3090", "model": "gemma-4-31b-it", "precision": "INT4"}
-    made = report(document(advised(**staged, framework="vLLM")), "standard")
+    staged = {"gpu": "6x RTX 3090", "model": "llama-3.3-70b-instruct", "precision": "AWQ"}
+    made = report(document(advised(**staged, context=65536, framework="vLLM")), "standard")
     titles = [remedy.title for remedy in made.remedies]
-    assert "Use GPTQ 8-bit weights, tensors shared in 3 stages" in titles
+    assert "Use INT8 W8A8 weights, tensors shared in 3 stages" in titles

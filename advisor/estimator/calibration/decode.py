@@ -11,8 +11,9 @@ time = (overhead x backend x layers
        or values x heads that read them / shading units x backend x type
      + what a program that serves does for each token
 
-all of it over the card's own factor. That is fitted with the rest, so that a card far from the
-others of its architecture says little of them.
+all of it over the factors of the card and of the machine. Both are fitted with the rest, so that a
+card far from its architecture, or a machine far from others with its card, says little of them; a
+machine's is not told.
 """
 
 from __future__ import annotations
@@ -73,6 +74,7 @@ priors = Priors(
         "latent cache": Prior(1, 0.5),
         "latent cache of backend": Prior(1, 0.3),
         "card": Prior(1, 0.04, heavy=True),
+        "machine": Prior(1, 0.02, heavy=True),
     }
 )
 """Base figures loosely around what any card does; factors around 1, their parent."""
@@ -125,8 +127,8 @@ def terms(run: Run, group_of: GroupOf) -> tuple[Term, ...]:
     speed = 1 / (scenario.gpu.bandwidth_bytes_s * (scenario.gpus if run.tensor else 1))
     layers = layers_of(scenario.model)
     reach, wait = _shared(run)
-    group = group_of(scenario.precision.name)
-    packed = [*reach, (f"efficiency of format:{group}", -1.0)] if group else reach
+    names = [run.outside, scenario.precision.name]
+    dense, experts = [_packed(reach, group_of(name)) for name in names]
     wide = scenario.precision.name in SIXTEEN_BITS
     apart = [(f"efficiency of sixteen bit experts:{backend}", -1.0)] if wide else []
     cached = [*reach, ("cache", -1.0), (f"cache of backend:{backend}", -1.0)]
@@ -137,21 +139,22 @@ def terms(run: Run, group_of: GroupOf) -> tuple[Term, ...]:
     by_head = [*_launch("unpacked by head", backend)]
     by_head.append((f"unpacked by head of architecture:{run.architecture}", 1.0))
     by_head.append((f"cache type:{scenario.kv_cache_k.name}", 1.0))
-    experts = _launch("expert", backend) + wait
-    experts += [(f"expert of older:{backend}", 1.0)] if run.older else []
+    picked = _launch("expert", backend) + wait
+    picked += [(f"expert of older:{backend}", 1.0)] if run.older else []
     found = [
         (_MS_PER_LAYER * layers.all, _launch("overhead", backend) + wait),
-        (reads.gpu_bytes * speed, packed),
-        (reads.touched(streams) * reads.gpu_expert_bytes * speed, [*packed, *apart]),
+        (reads.gpu_bytes * speed, dense),
+        (reads.touched(streams) * reads.gpu_expert_bytes * speed, [*experts, *apart]),
         (streams * reads.gpu_cache_bytes * speed, cached),
         (streams * reads.gpu_unpacked_bytes * speed, [*cached, *_launch("unpacked", backend)]),
         (streams * reads.gpu_by_head, by_head),
-        (_MS_PER_LAYER * layers.experts, experts),
+        (_MS_PER_LAYER * layers.experts, picked),
         (_MS_PER_LAYER * layers.recurrent, _launch("recurrent", backend) + wait),
         (float(run.served), [("serving", 1.0)]),
     ]
-    own = (f"card:{scenario.gpu.name}/{backend}", -1.0)
-    return tuple(Term(value, (*powers, own)) for value, powers in found if value)
+    card = f"{scenario.gpu.name}/{backend}"
+    own = ((f"card:{card}", -1.0), (f"machine:{card}/{run.source}", -1.0))
+    return tuple(Term(value, (*powers, *own)) for value, powers in found if value)
 
 
 _Powers = list[tuple[str, float]]
@@ -172,6 +175,10 @@ def _shared(run: Run) -> tuple[_Powers, _Powers]:
     if run.program:
         reach.append((f"efficiency of program:{run.program}", -1.0))
     return reach, wait
+
+
+def _packed(reach: _Powers, group: str | None) -> _Powers:
+    return [*reach, (f"efficiency of format:{group}", -1.0)] if group else reach
 
 
 def _launch(kind: str, backend: str | None) -> _Powers:
@@ -195,7 +202,8 @@ def fit_decode(
         (name := f"card:{gpu}/{backend}"): _told(values[name], count)
         for (gpu, backend), count in counts.items()
     }
-    return DecodeModel(values | own, values, group_of, frozenset(counts))
+    told = {name: value for name, value in values.items() if not name.startswith("machine:")}
+    return DecodeModel(told | own, values, group_of, frozenset(counts))
 
 
 def _told(value: float, runs: int) -> float:

@@ -32,7 +32,12 @@ _FORMAT_END = re.compile(
 )
 _OLLAMA_END = re.compile(r"[:-](latest|instruct|\w*q\d\w*)$")
 _RECIPE = re.compile(r"^UD-|_(XL|L|P)$|bpw$|custom|reap|dynamic", re.IGNORECASE)
-_LEAST_NAME = 6
+_DYNAMIC = re.compile(r"\bUD-|[24568]_K_XL\b")
+"""Unsloth's dynamic recipes; others' ``_XL`` ends Q3_K alone."""
+_BUILD = re.compile(r"\((\d{4,5})\)|^(?:b?)(\d{4,5})$")
+_FLASH_BY_ITSELF = "2025-09"
+"""From here on llama.cpp uses flash attention where nothing is said (ggml-org/llama.cpp#15434)."""
+_LEAST_NAME, _LEAST_PROMPT = 6, 64
 _NOT_A_CARD = re.compile(r"cpu|rpc|section|tensorrt", re.IGNORECASE)
 _UNSTATED = frozenset({"", "linux", "macos", "windows", "gguf", "mlx", "nvfp4", "mxfp4", "int4"})
 
@@ -181,6 +186,42 @@ class Observation(Struct, frozen=True):
     self_reported: bool
     exact: bool
     """The row names this very model and format, not a relative of the same shape."""
+    dynamic: bool
+    """Its file follows a dynamic recipe."""
+
+    @property
+    def flash(self) -> bool:
+        """Whether it ran with flash attention."""
+        stated = self.conditions.flash
+        return self.measured.date >= _FLASH_BY_ITSELF if stated is None else stated
+
+    @property
+    def build(self) -> int:
+        """llama.cpp's build number, 0 where a version has none."""
+        found = _BUILD.search(self.measured.framework_version)
+        return int(found.group(1) or found.group(2)) if found else 0
+
+    @property
+    def prompts_between(self) -> float:
+        """Prompt tokens of other streams that were read for each token written."""
+        measured = self.measured
+        if measured.batch == 1 or not self.conditions.prompts_between:
+            return 0.0
+        return (measured.prompt_tokens or 0) / (measured.gen_tokens or 1)
+
+    def unfit(self, metric: str) -> str:
+        """Say why nothing of this kind is to be learnt from it, if so."""
+        if self.conditions.moved:
+            return "weights or cache in system RAM in a share that is not stated"
+        if metric == "prefill" and (self.measured.prompt_tokens or 0) < _LEAST_PROMPT:
+            return f"a prompt of fewer than {_LEAST_PROMPT} tokens, or of unstated length"
+        if self.measured.metric == "total_throughput_tok_s" and self.measured.batch == 1:
+            return "prompt and answer together over the whole time"
+        return ""
+
+    def size_ratio(self, text_bytes: int) -> float | None:
+        """Give the stated size of the weights over ours; None where no tool printed it."""
+        return self.stated_bytes / text_bytes if self.raw and self.stated_bytes else None
 
 
 class Observations(Struct, frozen=True):
@@ -190,12 +231,12 @@ class Observations(Struct, frozen=True):
     dropped: Mapping[str, int]
 
 
-def observations(knowledge: Knowledge) -> Observations:
-    """Name and filter the carried rows."""
+def observations(knowledge: Knowledge, rows: Sequence[Row] | None = None) -> Observations:
+    """Name and filter rows, the carried ones where none are given."""
     spelling = Spelling(knowledge)
     kept: list[Observation] = []
     dropped: Counter[str] = Counter()
-    for row in speed_rows():
+    for row in speed_rows() if rows is None else rows:
         conditions = conditions_of(row)
         found = _observation(row, conditions, spelling)
         if isinstance(found, str):
@@ -238,6 +279,7 @@ def _observation(row: Row, conditions: Conditions, spelling: Spelling) -> Observ
         raw=any(source.startswith(name) for name in _RAW_OUTPUT),
         self_reported=source.startswith(_SELF_REPORTED),
         exact=spelling.is_exact(row),
+        dynamic=bool(_DYNAMIC.search(f"{row['quant']} {row['model']}")),
     )
 
 

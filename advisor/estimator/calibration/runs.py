@@ -6,7 +6,6 @@ what ``advise`` computes. Rows of one configuration and source become one run, t
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf, log2
@@ -26,23 +25,23 @@ from advisor.estimator.speed_step import Reads, cache_reads, lanes_bytes_s, read
 from advisor.estimator.speed_tables import Policy
 from advisor.estimator.weights import weights_of
 from advisor.knowledge.catalogue import MAKERS
-from advisor.knowledge.types import Gpu, Knowledge
+from advisor.knowledge.types import Format, Gpu, Knowledge
 from advisor.models import model_from_record
 from advisor.runtimes import is_sized, runtime_of
+from advisor.runtimes.base import Weights
 from advisor.scenario import Scenario, is_split, split_of
 from advisor.scenario.figures import Memory
 
 Metric = Literal["decode", "prefill"]
 SHALLOW_TOKENS = 1024
 _ROOM_TOKENS, _LEAST_CONTEXT = 256, 4096
-_BUILD = re.compile(r"\((\d{4,5})\)|^(?:b?)(\d{4,5})$")
 _SIZES, _UNKNOWN_SIZE_TFLOPS = (0.7, 1.3), 100.0
 _MOST_FILLED, _MOST_FILLED_SELF_REPORTED = 0.93, 0.78
-_MOST_EFFICIENCY, _LEAST_PROMPT = 1.03, 64
+_MOST_EFFICIENCY = 1.03
 _LEAST_POWER = 2 / 3
 """Of a card's power: an RTX 3090 (350 W) loses 4 % of one stream at 250 W and 19 % at 220 W."""
-_FLASH_BY_ITSELF = "2025-09"
-"""From here on llama.cpp uses flash attention where nothing is said (ggml-org/llama.cpp#15434)."""
+_FINER, _FINER_SINCE = "Q8_0", "2025-09"
+"""What dynamic recipes of mixtures that came since hold besides experts; see SOURCE.md."""
 _ASSUMED_RAM_BYTES_S = 89.6e9
 """Two channels of DDR5-5600: the laptop behind the split runs states 64 GB of DDR5 alone."""
 _IN_RAM = Memory(0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, None, (), 0, 0, (), None)
@@ -79,6 +78,8 @@ class Run(Struct, frozen=True):
     program: str
     """The program, where it is of the llama.cpp family and had an engine of its own by then."""
     date: str
+    outside: str
+    """Format of what lies outside the experts."""
     rows: tuple[str, ...]
     """Ids of the carried rows behind it."""
 
@@ -206,19 +207,20 @@ def is_copied(run: Run) -> bool:
 def _run(observation: Observation, knowledge: Knowledge, policy: Policy) -> Run | str:
     measured, conditions = observation.measured, observation.conditions
     metric: Metric = "prefill" if measured.metric == "prefill_tok_s" else "decode"
-    if reason := _unusable(observation, metric):
+    if reason := observation.unfit(metric):
         return reason
     scenario = _with_conditions(scenario_of(measured, knowledge), observation, knowledge)
-    weights = weights_of(
-        scenario.model, scenario.precision, scenario.framework, knowledge.ggml_types
-    )
+    weights = _weights(scenario, scenario.precision, knowledge)
     memory = estimate_memory(scenario, knowledge) if is_split(scenario) else _IN_RAM
     reads = reads_of(scenario, memory, weights, cache_reads(scenario, policy.by_head))
     text_bytes = weights.profile.total_bytes - weights.profile.vision_bytes
-    ratio = _size_ratio(observation, text_bytes)
+    stated = observation.size_ratio(text_bytes)
+    ratio = stated or 1.0
     if metric == "decode" and not _SIZES[0] <= ratio <= _SIZES[1]:
         return "the stated size differs by more than 30 % from that of the format"
-    reads = _scaled(reads, ratio, text_bytes, scenario.precision.name)
+    outside = _outside(observation, scenario, knowledge)
+    finer = _weights(scenario, outside, knowledge)
+    reads = _scaled(scenario, reads, weights, finer, stated and (stated - 1) * text_bytes)
     per_stream = measured.metric == "decode_tok_s" and metric == "decode"
     tok_s = measured.tok_s * (measured.batch if per_stream else 1)
     reason = _implausible(observation, scenario, reads, ratio * text_bytes, tok_s)
@@ -236,7 +238,7 @@ def _run(observation: Observation, knowledge: Knowledge, policy: Policy) -> Run 
         metric=metric,
         tok_s=tok_s,
         prompt_tokens=measured.prompt_tokens or 0,
-        prompts=_prompts_between(observation),
+        prompts=observation.prompts_between,
         architecture=architecture,
         line=policy.lines.get(architecture, ""),
         source=observation.source,
@@ -245,36 +247,19 @@ def _run(observation: Observation, knowledge: Knowledge, policy: Policy) -> Run 
         tensor=conditions.tensor,
         overlapped=name in policy.overlapped,
         older=_is_before(measured.date, before or ""),
-        plain=not _used_flash(observation),
+        plain=not observation.flash,
         limited=scenario.gpus == 1
         and (conditions.power_w or inf) < _LEAST_POWER * (scenario.gpu.tdp_w or 0),
         program=name if own else "",
         date=measured.date,
+        outside=outside.name,
         rows=(observation.row,),
     )
-
-
-def _prompts_between(observation: Observation) -> float:
-    measured = observation.measured
-    if measured.batch == 1 or not observation.conditions.prompts_between:
-        return 0.0
-    return (measured.prompt_tokens or 0) / (measured.gen_tokens or 1)
 
 
 def _is_before(date: str, limit: str) -> bool:
     """Say whether a stated date is before another; a year alone means its end."""
     return bool(date) and f"{date}-12"[: len(limit)] < limit
-
-
-def _unusable(observation: Observation, metric: Metric) -> str:
-    measured, conditions = observation.measured, observation.conditions
-    if conditions.moved:
-        return "weights or cache in system RAM in a share that is not stated"
-    if metric == "prefill" and (measured.prompt_tokens or 0) < _LEAST_PROMPT:
-        return f"a prompt of fewer than {_LEAST_PROMPT} tokens, or of unstated length"
-    if measured.metric == "total_throughput_tok_s" and measured.batch == 1:
-        return "prompt and answer together over the whole time"
-    return ""
 
 
 def _with_conditions(
@@ -296,7 +281,7 @@ def _with_conditions(
         kv_cache_k=cache,
         kv_cache_v=cache,
         ubatch=conditions.ubatch or scenario.ubatch,
-        flash_attention=not prefill or _used_flash(observation),
+        flash_attention=not prefill or observation.flash,
         gpu_layers=placed,
         cpu_experts=min(experts, layers),
         depth_tokens=before if prefill else scenario.depth_tokens,
@@ -304,32 +289,50 @@ def _with_conditions(
     )
 
 
-def _used_flash(observation: Observation) -> bool:
-    stated = observation.conditions.flash
-    return observation.measured.date >= _FLASH_BY_ITSELF if stated is None else stated
+def _scaled(
+    scenario: Scenario, reads: Reads, weights: Weights, finer: Weights, more: float | None
+) -> Reads:
+    """Take the stated size, which is ``more`` than ours; None where no tool printed it.
 
-
-def _size_ratio(observation: Observation, text_bytes: int) -> float:
-    """Give the stated size of the weights over ours, where a tool printed it."""
-    if not observation.raw or not observation.stated_bytes:
-        return 1.0
-    return observation.stated_bytes / text_bytes
-
-
-def _scaled(reads: Reads, ratio: float, text_bytes: int, precision: str) -> Reads:
-    """Take the stated size: other recipes of one format differ by some per cent.
-
-    Files of GPT-OSS differ in what is not in experts.
+    Other recipes of one format differ by some per cent; dynamic ones are ``finer`` outside their
+    experts, which are the rest of the file. Files of GPT-OSS differ in what is not in experts.
     """
-    if precision == "MXFP4_MOE":
-        return replace(reads, gpu_bytes=reads.gpu_bytes + max(ratio - 1, 0) * text_bytes)
+    profile, experts, plain = weights.profile, weights.expert_sums[-1], _outside_bytes(weights)
+    more_bytes = more or 0.0
+    fine = max(plain, _outside_bytes(finer))
+    if fine > plain:
+        share = 1.0 if more is None else (experts + more + plain - fine) / experts
+        return _resized(reads, fine / plain, share)
+    if scenario.precision.name == "MXFP4_MOE":
+        return replace(reads, gpu_bytes=reads.gpu_bytes + max(more_bytes, 0.0))
+    ratio = 1 + more_bytes / (profile.total_bytes - profile.vision_bytes)
+    return _resized(reads, ratio, ratio)
+
+
+def _resized(reads: Reads, outside: float, experts: float) -> Reads:
     return replace(
         reads,
-        gpu_bytes=reads.gpu_bytes * ratio,
-        gpu_expert_bytes=reads.gpu_expert_bytes * ratio,
-        host_bytes=reads.host_bytes * ratio,
-        host_expert_bytes=reads.host_expert_bytes * ratio,
+        gpu_bytes=reads.gpu_bytes * outside,
+        gpu_expert_bytes=reads.gpu_expert_bytes * experts,
+        host_bytes=reads.host_bytes * outside,
+        host_expert_bytes=reads.host_expert_bytes * experts,
     )
+
+
+def _weights(scenario: Scenario, precision: Format, knowledge: Knowledge) -> Weights:
+    return weights_of(scenario.model, precision, scenario.framework, knowledge.ggml_types)
+
+
+def _outside(observation: Observation, scenario: Scenario, knowledge: Knowledge) -> Format:
+    """Give the format of what lies outside the experts."""
+    model = scenario.model
+    finer = observation.dynamic and model.shape.moe and (model.released or "") >= _FINER_SINCE
+    return knowledge.formats[_FINER] if finer else scenario.precision
+
+
+def _outside_bytes(weights: Weights) -> int:
+    found = weights.layer_sums[-1] - weights.expert_sums[-1]
+    return found + weights.profile.output_bytes + weights.profile.other_bytes
 
 
 def _implausible(
@@ -376,8 +379,8 @@ def depth_step(tokens: int) -> int:
 def _median(group: Sequence[tuple[Observation, Run]]) -> Run:
     """Take the run in the middle: of the newest build, with flash attention where both were run."""
     rows = [observation.row for observation, _ in group]
-    newest = max(_build(observation) for observation, _ in group)
-    group = [pair for pair in group if _build(pair[0]) == newest]
+    newest = max(observation.build for observation, _ in group)
+    group = [pair for pair in group if pair[0].build == newest]
     with_flash = [pair for pair in group if pair[0].conditions.flash is not False] or group
     middle = median(run.tok_s for _, run in with_flash)
     nearest = min(with_flash, key=lambda pair: (abs(pair[1].tok_s - middle), pair[0].row))[1]
@@ -387,9 +390,3 @@ def _median(group: Sequence[tuple[Observation, Run]]) -> Run:
         date=max(run.date for _, run in with_flash),
         rows=tuple(sorted(rows)),
     )
-
-
-def _build(observation: Observation) -> int:
-    """Read llama.cpp's build number, 0 where a version has none."""
-    found = _BUILD.search(observation.measured.framework_version)
-    return int(found.group(1) or found.group(2)) if found else 0
