@@ -14,6 +14,8 @@ from advisor.advice.conclusions import (
     FiredNote,
     Held,
     RankedOption,
+    Ranking,
+    Scored,
     State,
     because,
     confidence_of,
@@ -30,7 +32,7 @@ from advisor.advice.preparation import (
     request_warnings,
     with_last_resort,
 )
-from advisor.advice.ranking import Ranking, Scored, rank
+from advisor.advice.ranking import rank
 from advisor.errors import RuleFileError, UserError, raise_problems
 from advisor.estimator.calibration import with_measurements
 from advisor.estimator.speed import missing_inputs

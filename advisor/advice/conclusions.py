@@ -338,3 +338,31 @@ def _per_points(per: PerTerm, facts: Facts, option: Facts) -> float | None:
     if cap is not None and not -cap <= points <= cap:
         points = max(-abs(cap), min(abs(cap), points))
     return round(points, 2)
+
+
+def number(facts: Facts, name: str) -> float:
+    """Give a figure, 0 where it is unknown."""
+    value = facts.get(name)
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+class Scored(Struct, frozen=True):
+    """An option that a rule recommends, with its printed score."""
+
+    rule: Rule
+    option: str
+    """Its key, as everywhere here."""
+    action: str
+    score: float
+    terms: tuple[ScoreTerm, ...]
+    alternatives: tuple[str, ...] = ()
+
+
+class Ranking(Struct, frozen=True):
+    """What is said, what was barred, and what need not be said."""
+
+    recommended: tuple[Scored, ...]
+    vetoed: tuple[tuple[Rule, str], ...]
+    superseded: tuple[tuple[str, str, str], ...]
+    dominated: tuple[str, ...] = ()
+    """Keys of options that rules recommend and another recommended one makes pointless."""

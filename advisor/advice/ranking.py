@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from msgspec import Struct
-
-from advisor.advice.conclusions import ScoreTerm, score_terms, scorer
+from advisor.advice.conclusions import Ranking, Scored, number, score_terms, scorer
 from advisor.knowledge.vocabulary import ACTION_FACT, FactValue
 from advisor.remedies import is_uncertain, settings_of
 from advisor.remedies.option import EFFORTS
@@ -52,28 +50,6 @@ class _Marked(NamedTuple):
     alternatives: tuple[str, ...] = ()
 
 
-class Scored(Struct, frozen=True):
-    """An option that a rule recommends, with its printed score."""
-
-    rule: Rule
-    option: str
-    """Its key, as everywhere here."""
-    action: str
-    score: float
-    terms: tuple[ScoreTerm, ...]
-    alternatives: tuple[str, ...] = ()
-
-
-class Ranking(Struct, frozen=True):
-    """What is said, what was barred, and what need not be said."""
-
-    recommended: tuple[Scored, ...]
-    vetoed: tuple[tuple[Rule, str], ...]
-    superseded: tuple[tuple[str, str, str], ...]
-    dominated: tuple[str, ...] = ()
-    """Keys of options that rules recommend and another recommended one makes pointless."""
-
-
 def rank(
     ruleset: RuleSet,
     firings: Sequence[Firing],
@@ -101,8 +77,7 @@ def rank(
     scored = [m for m in marked if m.score > 0] or _last_resort(marked, facts)
     worth_saying, pointless = _without_dominated(scored, values)
     now = facts.get(_HELD) if facts.get("fit.state") in _RUNS else None
-    best = _best_of_each_action(worth_saying, values, now)
-    kept, superseded = _without_superseded(_without_twins(_without_repeats(best), values))
+    kept, superseded = _without_superseded(_told_once(worth_saying, facts, values, now))
     kept = _in_order(_most_held_first(kept, values, now), values, _Asked.of(facts, now))
     said = tuple(_explained(item, facts, values[item.option]) for item in kept)
     return Ranking(said, vetoed, tuple(superseded), pointless)
@@ -157,11 +132,31 @@ def _best_of_each_action(
     best = []
     for items in (_most_held_first(of_one, values, now) for of_one in by_action.values()):
         first = items[0]
-        near = (i for i in items if i.score >= _NEAR * first.score)
+        most = _most_bits(items, values)
+        near = (i for i in items if i.score >= _NEAR * first.score or i.option == most)
         others = dict.fromkeys(i.option for i in near if i.option != first.option)
-        runners_up = _runners_up(first.option, list(others), values)
+        runners_up = _runners_up(first.option, list(others), values, most)
         best.append(_Marked(first.rule, first.option, first.score, runners_up))
     return sorted(best, key=_order)
+
+
+def _told_once(
+    worth: Sequence[_Marked], facts: Facts, values: _Values, now: FactValue | None
+) -> list[_Marked]:
+    """Give the best of each action; where another action says the same, its next in the program."""
+    while True:
+        best = _best_of_each_action(worth, values, now)
+        once = _without_twins(_without_repeats(best), values)
+        again = {item.option for item in best} - {item.option for item in once}
+        actions = {values[key][ACTION_FACT] for key in again}
+        if not again:
+            return once
+        worth = [
+            item
+            for item in worth
+            if (of := values[item.option])[ACTION_FACT] not in actions
+            or (item.option not in again and of.get(_FRAMEWORK_FACT) == facts.get(_PROGRAM))
+        ]
 
 
 def _most_held_first(said: list[_Marked], values: _Values, now: FactValue | None) -> list[_Marked]:
@@ -235,10 +230,10 @@ class _Asked(NamedTuple):
 
     @classmethod
     def of(cls, facts: Facts, now: FactValue | None) -> _Asked:
-        held = None if now is None else _number(facts, _HELD)
-        clear, little, quick = (_number(facts, name) for name in (_CLEAR, _LITTLE, _QUICK))
-        much = _number(facts, _MUCH) / _ALL
-        bits, program = _number(facts, _BITS_NOW), facts.get(_PROGRAM)
+        held = None if now is None else number(facts, _HELD)
+        clear, little, quick = (number(facts, name) for name in (_CLEAR, _LITTLE, _QUICK))
+        much = number(facts, _MUCH) / _ALL
+        bits, program = number(facts, _BITS_NOW), facts.get(_PROGRAM)
         return cls(held, program, bits, 1 + clear / _ALL, much, little, quick)
 
 
@@ -249,7 +244,7 @@ def _in_order(said: Sequence[_Marked], values: _Values, asked: _Asked) -> list[_
     for item in said:
         own = facts[item.option]
         as_good = (other for other in facts.values() if _is_as_good(other, own, asked))
-        if any(_number(other, _STEPS) < _number(own, _STEPS) for other in as_good):
+        if any(number(other, _STEPS) < number(own, _STEPS) for other in as_good):
             continue
         behind = (n for n, o in enumerate(kept) if _goes_first(own, facts[o.option], asked))
         kept.insert(next(behind, len(kept)), item)
@@ -265,40 +260,40 @@ def _goes_first(one: Facts, other: Facts, asked: _Asked) -> bool:
     if other.get(_EFFORT) == _PURCHASE:
         return asked.held is None or _gains(one, asked)
     if _OTHER_MODEL in other:
-        return _number(one, _SPEED) >= asked.quick and _gives_more(one, other, asked)
+        return number(one, _SPEED) >= asked.quick and _gives_more(one, other, asked)
     if _is_switch(one, asked) and not _is_switch(other, asked):
-        cured = _is_better(other, asked) and _number(other, _GAIN) >= 0
-        return not cured and _number(one, _SPEED) * asked.clear > _number(other, _SPEED)
+        cured = _is_better(other, asked) and number(other, _GAIN) >= 0
+        return not cured and number(one, _SPEED) * asked.clear > number(other, _SPEED)
     return _is_free(one) and _is_for_little(other, asked)
 
 
 def _gains(one: Facts, asked: _Asked) -> bool:
     """Whether it is clearly faster than the request, or holds clearly more of it."""
     more = _held(one) >= (asked.held or 0.0) * asked.clear
-    return more or _number(one, _GAIN) >= (asked.clear - 1) * _ALL
+    return more or number(one, _GAIN) >= (asked.clear - 1) * _ALL
 
 
 def _gives_more(one: Facts, other: Facts, asked: _Asked) -> bool:
     """Whether it cures a request that runs, or holds or writes clearly more than another model."""
-    fast, his = _number(one, _SPEED), _number(other, _SPEED)
+    fast, his = number(one, _SPEED), number(other, _SPEED)
     held = _held(other) if asked.held is None else asked.held
     if _held(one) >= held * asked.clear and fast * asked.much >= his:
         return True
-    cured = _number(one, _GAIN) >= (asked.much - 1) * _ALL
+    cured = number(one, _GAIN) >= (asked.much - 1) * _ALL
     return cured if asked.held is not None else fast >= his * asked.clear
 
 
 def _is_switch(one: Facts, asked: _Asked) -> bool:
     """Whether the same file in the same program becomes clearly faster, and serves as many."""
     same = one.get(_FRAMEWORK_FACT) == asked.program and one.get(_COST) == 0
-    full = _number(one, _BATCH_KEPT) >= _ALL and _held(one) >= (asked.held or 0.0)
-    gains = _number(one, _GAIN) >= (asked.clear - 1) * _ALL
+    full = number(one, _BATCH_KEPT) >= _ALL and _held(one) >= (asked.held or 0.0)
+    gains = number(one, _GAIN) >= (asked.clear - 1) * _ALL
     return bool(one.get(_KEEPS)) and same and full and gains and asked.held is not None
 
 
 def _is_free(one: Facts) -> bool:
     """Whether it asks for a setting alone, and costs neither quality nor speed."""
-    slower = _number(one, _GAIN) < -_ALL * _SAME_SPEED
+    slower = number(one, _GAIN) < -_ALL * _SAME_SPEED
     return _asks(one) == 0 == one.get(_COST) and not (slower or _stands_apart(one))
 
 
@@ -306,30 +301,30 @@ def _is_for_little(other: Facts, asked: _Asked) -> bool:
     """Whether it asks for more than a setting, and is hardly faster, or a little and loses."""
     if asked.held is None or _asks(other) == 0 or _stands_apart(other) or _is_better(other, asked):
         return False
-    slow = _GAIN in other and _number(other, _GAIN) < asked.little
+    slow = _GAIN in other and number(other, _GAIN) < asked.little
     hardly = slow and _held(other) <= asked.held
-    return hardly or (_number(other, _COST) > 0 and not _gains(other, asked))
+    return hardly or (number(other, _COST) > 0 and not _gains(other, asked))
 
 
 def _is_better(other: Facts, asked: _Asked) -> bool:
     """Whether it loses less than the request; where nobody measured that, nothing or by bits."""
     if _COST in other:
-        return _number(other, _COST) < 0
-    return other.get(_LOSS) == 0 or _number(other, _BITS) > asked.bits * asked.clear
+        return number(other, _COST) < 0
+    return other.get(_LOSS) == 0 or number(other, _BITS) > asked.bits * asked.clear
 
 
 def _held(facts: Facts) -> float:
     """The share of the requests asked for that it holds at once, %."""
-    return _number(facts, _THEN_HELD) * _number(facts, _BATCH_KEPT) / _ALL
+    return number(facts, _THEN_HELD) * number(facts, _BATCH_KEPT) / _ALL
 
 
 def _beats(one: Facts, other: Facts, asked: _Asked) -> bool:
     """Whether it is as good in every figure, and faster, finer, holds more or asks for less."""
-    faster = _number(one, _SPEED) > _number(other, _SPEED) * (1 + _SAME_SPEED)
-    more = _number(one, _THEN_HELD) > _number(other, _THEN_HELD)
+    faster = number(one, _SPEED) > number(other, _SPEED) * (1 + _SAME_SPEED)
+    more = number(one, _THEN_HELD) > number(other, _THEN_HELD)
     easier = _SPEED in one and _asks(one) < _asks(other)
-    finer = _number(one, _CACHE) > _number(other, _CACHE) and (
-        _number(one, _ROOM) >= _number(other, _ROOM)
+    finer = number(one, _CACHE) > number(other, _CACHE) and (
+        number(one, _ROOM) >= number(other, _ROOM)
     )
     return (faster or more or easier or finer) and _is_as_good(one, other, asked)
 
@@ -339,20 +334,20 @@ def _is_as_good(one: Facts, other: Facts, asked: _Asked) -> bool:
     if one is other or any(_stands_apart(of) for of in (one, other)):
         return False
     known = all((name in one) == (name in other) for name in (_SPEED, *_NO_WORSE))
-    gentler = not (_LOSS in one and _LOSS in other) or _number(one, _LOSS) <= _number(other, _LOSS)
+    gentler = not (_LOSS in one and _LOSS in other) or number(one, _LOSS) <= number(other, _LOSS)
     roomy = one.get(_SCARCE) is False or (
-        _number(one, _RAM) <= _number(other, _RAM) * (1 + _SAME_SPEED)
+        number(one, _RAM) <= number(other, _RAM) * (1 + _SAME_SPEED)
     )
-    clearly = _asks(other) > 0 and _number(one, _SPEED) >= _number(other, _SPEED) * asked.clear
+    clearly = _asks(other) > 0 and number(one, _SPEED) >= number(other, _SPEED) * asked.clear
     return (
         known
         and roomy
         and one.get(_FRAMEWORK_FACT) == other.get(_FRAMEWORK_FACT)
-        and all(_number(one, name) >= _number(other, name) for name in _NO_WORSE)
-        and _number(one, _SPEED) >= _number(other, _SPEED) * (1 - _SAME_SPEED)
+        and all(number(one, name) >= number(other, name) for name in _NO_WORSE)
+        and number(one, _SPEED) >= number(other, _SPEED) * (1 - _SAME_SPEED)
         and gentler
         and (one.get(_MARGIN) != "thin" or other.get(_MARGIN) == "thin")
-        and (_number(one, _CARDS) <= _number(other, _CARDS) or clearly)
+        and (number(one, _CARDS) <= number(other, _CARDS) or clearly)
         and _asks(one) <= _asks(other)
     )
 
@@ -364,23 +359,29 @@ def _stands_apart(facts: Facts) -> bool:
     return told or facts.get(_EFFORT) == _PURCHASE or _OTHER_MODEL in facts
 
 
-def _number(facts: Facts, name: str) -> float:
-    value = facts.get(name)
-    return float(value) if isinstance(value, int | float) else 0.0
-
-
 def _asks(facts: Facts) -> int:
     return EFFORTS.index(str(facts.get(_EFFORT, EFFORTS[0])))
 
 
-def _runners_up(first: str, others: Sequence[str], values: _Values) -> tuple[str, ...]:
-    """The next best, one of them in another framework where there is one."""
+def _runners_up(
+    first: str, others: Sequence[str], values: _Values, most: str | None
+) -> tuple[str, ...]:
+    """The next best, with one in another framework and the one of most bits where there are any."""
     framework = values[first].get(_FRAMEWORK_FACT)
-    elsewhere = [key for key in others if values[key].get(_FRAMEWORK_FACT) != framework]
-    taken = list(others[:_ALTERNATIVES])
-    if elsewhere and elsewhere[0] not in taken:
-        taken[-1] = elsewhere[0]
-    return tuple(taken)
+    elsewhere = (key for key in others if values[key].get(_FRAMEWORK_FACT) != framework)
+    wanted = dict.fromkeys(key for key in (most, next(elsewhere, None)) if key in others)
+    last = [key for key in wanted if key and key not in others[:_ALTERNATIVES]]
+    return (*others[: _ALTERNATIVES - len(last)], *last)
+
+
+def _most_bits(items: Sequence[_Marked], values: _Values) -> str | None:
+    """Of formats in one program the largest that fits with ample room."""
+    program = values[items[0].option].get(_FRAMEWORK_FACT)
+    here = (
+        (i.option, of) for i in items if (of := values[i.option]).get(_FRAMEWORK_FACT) == program
+    )
+    roomy = {key: number(of, _NO_WORSE[0]) for key, of in here if of.get(_MARGIN) == "ample"}
+    return max(roomy, key=roomy.__getitem__) if len(set(roomy.values())) > 1 else None
 
 
 def _without_superseded(

@@ -1,8 +1,8 @@
 """Combinations: the smallest set of changes that fits, found by search.
 
-A set is a weight format, a cache type and changes of degree. Memory falls along each of them, so
-one look passes over a set that does not fit with every change at its extreme, and halving finds its
-best format. Fewer changes come first, gentle ones before, new hardware (``machines``) last.
+A set is a weight format, a cache type and changes of degree. Memory falls along each, so one look
+passes over a set that does not fit with all at their extreme, and halving finds its best format.
+Fewer changes come first, gentle ones before, new hardware (``machines``) last.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from advisor.remedies.kv_cache import (
 )
 from advisor.remedies.kv_cache import EXPERTS_DEGREE as EXPERTS
 from advisor.remedies.kv_cache import LAYERS_DEGREE as LAYERS
-from advisor.remedies.levers import small_step_plans, text_alone_plans, together
+from advisor.remedies.levers import share_plans, small_step_plans, text_alone_plans, together
 from advisor.remedies.machines import on_machines
 from advisor.remedies.option import Base, Option, Remedy, cards_hold, stored_bytes
 from advisor.remedies.search import (
@@ -108,17 +108,18 @@ def _with_smaller_cache(base: Base, singles: Sequence[Option], gentle: Bounds) -
 
 
 def _fewer_in_ram(base: Base, quick: Sequence[Option], gentle: Bounds) -> Iterator[Option]:
-    """A smaller cache with fewer experts in RAM, where that is clearly faster than any alone."""
-    if not any(option.scenario.cpu_experts for option in quick):
+    """A smaller cache, or what was released, with fewer experts in RAM; where clearly faster."""
+    moved = any(option.scenario.cpu_experts for option in quick)
+    if not (moved and EXPERTS.applies(base.scenario, gentle)):
         return
-    search = replace(_search(base, Plan(base.scenario), gentle), formats=[], degrees=[EXPERTS])
-    sets = search.sets(2) if EXPERTS.applies(base.scenario, gentle) else ()
-    found = (proved(base, REMEDY, plan) for plan in sets)
+    search = replace(_search(base, Plan(base.scenario), gentle), degrees=[EXPERTS])
+    released = [f for f in search.formats if support.is_published(f, base.scenario.model)]
+    found = (proved(base, REMEDY, p) for p in replace(search, formats=released).sets(2))
     yield from (option for option in found if is_clearly_faster(base, option, quick))
 
 
 def _less_lossy(base: Base, gentle: Bounds, text: Sequence[Plan]) -> Iterator[Option]:
-    """The usual format with a part of a mixture in RAM, or a better one without images."""
+    """The usual format with a part of a mixture in RAM; a better one in more memory or for text."""
     own = base.scenario
     alone, placed = own.batch == 1 and own.model.shape.moe, own.framework.places_layers
     for start in [*_starts(base), *_where_experts_move(base)] if alone else ():
@@ -127,7 +128,8 @@ def _less_lossy(base: Base, gentle: Bounds, text: Sequence[Plan]) -> Iterator[Op
         plan = search.usual_with(moved) if moved else None
         if plan and not (placed and plan.scenario.precision is own.precision):
             yield proved(base, REMEDY, plan)
-    yield from _fewest_steps(base, gentle, 1, text)
+    found = _fewest_steps(base, gentle, 1, [*share_plans(base), *text])
+    yield from (option for option in found if not offloads(option.scenario))
 
 
 def _keeps_all(base: Base, option: Option) -> bool:
@@ -237,10 +239,8 @@ def _fewest_steps(
 
 
 def _proved(search: _Search, steps: int) -> Iterator[Option]:
-    for plan in search.sets(steps):
-        option = proved(search.base, REMEDY, plan)
-        if option.fits and bearable(search.base, option, search.limits):
-            yield option
+    found = (proved(search.base, REMEDY, plan) for plan in search.sets(steps))
+    yield from (o for o in found if o.fits and bearable(search.base, o, search.limits))
 
 
 def _starts(base: Base) -> Iterator[Plan]:

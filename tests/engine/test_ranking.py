@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from advisor.advice.ranking import Ranking, rank
+from advisor.advice.conclusions import Ranking
+from advisor.advice.ranking import rank
 from advisor.knowledge.vocabulary import FactValue
 from advisor.rules import When
 from advisor.rules.engine.base import Firing, OptionFacts

@@ -786,6 +786,8 @@ def test_a_series_alone_is_asked_back_with_its_boards(text: str, boards: tuple[s
         ("a10g-largex4", "A10G", 4),
         ("Mac Air M1 (16GB)", "Apple M1", 1),
         ("SM121", "DGX Spark (GB10)", 1),
+        ("RADV GFX1103_R1", "Radeon 780M", 1),
+        ("gfx1035", "Radeon 680M", 1),
     ],
 )
 def test_rented_machines_and_chips_by_what_they_are_called(

@@ -462,3 +462,40 @@ def test_what_only_just_fits_is_not_cured_by_what_fits_no_better() -> None:
     found = advised(gpu="M1 Max:32GB", model="gemma-4-31b-it").recommendations
     [mixture] = [item.option for item in found if item.option.action == "other-model"]
     assert mixture.margin == "ample"
+
+
+def test_two_settings_of_a_mac_and_a_format_go_before_a_format_that_loses_more() -> None:
+    said = advised(gpu="M4 Max:64GB", model="command-a-03-2025").recommendations
+    assert said[0].option.change == {"gpu_memory_utilization": 0.9, "precision": "Q3_K_L"}
+    losses = [r.option.quality_loss_percent or 0.0 for r in said if r.option.action == "quantize"]
+    assert min(losses) > (said[0].option.quality_loss_percent or 0.0)
+
+
+def test_what_was_released_is_not_first_where_it_barely_fits() -> None:
+    asked = {"gpu": "RTX 3060 12GB", "model": "gpt-oss-20b", "precision": "FP16"}
+    said = advised(**asked, context=8192, ram_gib=32).recommendations
+    first, *_ = (r.option for r in said)
+    thin = next(r.option for r in said if r.option.action == "quantize")
+    assert first.change == {"precision": "MXFP4_MOE", "cpu_experts": 2}
+    assert (first.margin, thin.margin) == ("narrow", "thin")
+
+
+def test_text_alone_is_no_part_of_what_lies_in_ram_anyway() -> None:
+    asked = {"gpu": "RTX 4060 Ti 16GB", "model": "qwen3.6-35b-a3b", "precision": "Q8_0"}
+    options = advised(**asked, context=8192).options
+    assert not [o for o in options if o.change.get("text_only") and o.change.get("cpu_experts")]
+
+
+def test_idle_cards_are_told_what_more_bits_run_at() -> None:
+    """Though a server's format of as many bits is told as a move to that server."""
+    said = advised(gpu="4x RTX 3090", model="deepseek-r1-distill-qwen-32b", ram_gib=256)
+    more = next(r for r in said.recommendations if r.option.action == "quantize")
+    assert more.option.change == {"precision": "Q6_K"}
+    assert "quantize precision=Q8_0" in {one.key for one in more.alternatives}
+
+
+def test_the_largest_format_with_ample_room_is_named_beside_a_smaller_one() -> None:
+    asked = {"gpu": "RTX A6000", "model": "qwen3-30b-a3b-instruct-2507", "framework": "SGLang"}
+    first = advised(**asked, context=16_384).recommendations[0]
+    assert first.option.change == {"precision": "GPTQ 4-bit"}
+    assert "quantize precision=GPTQ 8-bit" in {one.key for one in first.alternatives}
