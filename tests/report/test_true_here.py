@@ -435,3 +435,19 @@ def test_what_embeds_gives_no_answers_that_improve() -> None:
     _, text = told(gpu="RTX 4090", model="bge-m3")
     assert "vectors come closer" in text
     assert "Answers improve" not in text
+
+
+def test_a_combination_that_moves_the_limit_of_a_mac_says_how() -> None:
+    doc, _ = told(gpu="M4 Max:64GB", model="glm-4.5-air", framework="LM Studio")
+    moved = [r for r in doc.recommendations if {"gpu_memory_utilization"} < set(r.change)]
+    assert moved
+    for item in moved:
+        assert "`sudo sysctl iogpu.wired_limit_mb=" in item.text
+
+
+def test_no_server_is_told_to_load_files_for_mlx_alone() -> None:
+    doc, _ = told(
+        gpu="RTX 5060 Ti 16GB", gpus=2, model="gemma-4-26b-a4b-it", batch=8, context=65536
+    )
+    assert doc.recommendations
+    assert "OsaurusAI" not in "".join(c.text for r in doc.recommendations for c in r.commands)
