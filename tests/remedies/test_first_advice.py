@@ -497,7 +497,9 @@ def test_what_only_just_fits_is_not_cured_by_what_fits_no_better() -> None:
 
 
 def test_two_settings_of_a_mac_and_a_format_go_before_a_format_that_loses_more() -> None:
-    said = advised(gpu="M4 Max:64GB", model="command-a-03-2025").recommendations
+    advice = advised(gpu="M4 Max:64GB", model="command-a-03-2025")
+    said = advice.recommendations
+    assert "`sudo sysctl iogpu.wired_limit_mb=" in document(advice).recommendations[0].text
     assert said[0].option.change == {"gpu_memory_utilization": 0.9, "precision": "Q3_K_L"}
     losses = [r.option.quality_loss_percent or 0.0 for r in said if r.option.action == "quantize"]
     assert min(losses) > (said[0].option.quality_loss_percent or 0.0)
