@@ -274,8 +274,9 @@ def test_a_mixture_of_the_requests_class_before_a_small_model_in_the_program_at_
 
 
 def test_a_quick_mixture_before_a_better_model_that_writes_slowly() -> None:
-    dense = first(gpu="M4 Max:64GB", model="command-a-03-2025")
-    assert dense["model"] == "Qwen3.6-35B-A3B"
+    advice = advised(gpu="M4 Max:64GB", model="command-a-03-2025").recommendations
+    smaller = next(said.option for said in advice if said.option.action == "smaller-model")
+    assert smaller.scenario.model.name == "Qwen3.6-35B-A3B"
     asked = {"model": "qwen3-235b-a22b-instruct-2507", "precision": "INT4", "framework": "MLX"}
     assert first(gpu="M1 Max:32GB", **asked)["model"] == "Qwen3.6-35B-A3B"
     quick = first(gpu="RTX 5090", model="qwen2.5-72b-instruct", framework="vLLM", context=32768)
