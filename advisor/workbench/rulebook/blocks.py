@@ -168,30 +168,19 @@ class _Writer(Struct, frozen=True):
         found = self.beside(path + self.ending)
         return f"{found}#{anchor}" if anchor else found
 
-    def line(self, line: Line) -> str:
-        """Write text with names and links in it."""
-        return "".join(map(self.inline, line))
 
-    def inline(self, part: Inline) -> str:
-        """Write text, a name or a link."""
-        if isinstance(part, str):
-            return self.text(part)
-        if isinstance(part, Code):
-            return self.code(part.text)
-        shown = self.code(part.text) if part.code else self.text(part.text)
-        return self.link(shown, self.address(part.page, part.anchor))
+def _line(form: _Html | _Markdown, line: Line) -> str:
+    """Write text with names and links in it."""
+    return "".join(_inline(form, part) for part in line)
 
-    def text(self, text: str) -> str:
-        """Write text so that it stands as it is."""
-        raise NotImplementedError
 
-    def code(self, text: str) -> str:
-        """Write a name or a command."""
-        raise NotImplementedError
-
-    def link(self, shown: str, address: str) -> str:
-        """Write a link."""
-        raise NotImplementedError
+def _inline(form: _Html | _Markdown, part: Inline) -> str:
+    if isinstance(part, str):
+        return form.text(part)
+    if isinstance(part, Code):
+        return form.code(part.text)
+    shown = form.code(part.text) if part.code else form.text(part.text)
+    return form.link(shown, form.address(part.page, part.anchor))
 
 
 class _Html(_Writer, frozen=True):
@@ -215,7 +204,7 @@ class _Html(_Writer, frozen=True):
                 named = f' id="{escape(block.anchor, quote=True)}"' if block.anchor else ""
                 return f"<h{block.level}{named}>{escape(block.text)}</h{block.level}>"
             case Para():
-                return f"<p>{self.line(block.line)}</p>"
+                return f"<p>{_line(self, block.line)}</p>"
             case Bullets():
                 return self.bullets(block.items)
             case Table():
@@ -231,7 +220,7 @@ class _Html(_Writer, frozen=True):
 
     def bullets(self, items: Sequence[Item]) -> str:
         inside = "".join(
-            f"<li>{self.line(item.line)}{self.bullets(item.below) if item.below else ''}</li>\n"
+            f"<li>{_line(self, item.line)}{self.bullets(item.below) if item.below else ''}</li>\n"
             for item in items
         )
         return f"<ul>\n{inside}</ul>"
@@ -244,8 +233,8 @@ class _Html(_Writer, frozen=True):
 
         head = "".join(cell(at, escape(text), "th") for at, text in enumerate(table.head))
         rows = "".join(
-            f"<tr>{''.join(cell(at, self.line(line), 'td') for at, line in enumerate(row))}</tr>\n"
-            for row in table.rows
+            f"<tr>{''.join(cell(at, text, 'td') for at, text in enumerate(row))}</tr>\n"
+            for row in ([_line(self, line) for line in row] for row in table.rows)
         )
         return (
             f'<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n'
@@ -274,7 +263,7 @@ class _Markdown(_Writer, frozen=True):
                 named = f'<a id="{block.anchor}"></a>\n\n' if block.anchor else ""
                 return f"{named}{'#' * block.level} {self.text(block.text)}"
             case Para():
-                return self.line(block.line)
+                return _line(self, block.line)
             case Bullets():
                 return "\n".join(self.bullets(block.items, ""))
             case Table():
@@ -288,7 +277,7 @@ class _Markdown(_Writer, frozen=True):
 
     def bullets(self, items: Sequence[Item], indent: str) -> Iterator[str]:
         for item in items:
-            yield f"{indent}- {self.line(item.line)}"
+            yield f"{indent}- {_line(self, item.line)}"
             yield from self.bullets(item.below, f"{indent}  ")
 
     def table(self, table: Table) -> Iterator[str]:
@@ -296,7 +285,7 @@ class _Markdown(_Writer, frozen=True):
         rule = ("---:" if at in table.figures else "---" for at in range(len(table.head)))
         yield f"|{'|'.join(rule)}|"
         for row in table.rows:
-            yield f"| {' | '.join(map(self.line, row))} |"
+            yield f"| {' | '.join(_line(self, line) for line in row)} |"
 
     def text(self, text: str) -> str:
         return _SPECIAL.sub(r"\\\1", text.replace("\n", " "))
